@@ -1,0 +1,82 @@
+# Needs Python 3.11 or later with venv, and make. `make` alone lists what there is to do.
+# Another interpreter: `make PYTHON=python3.12 test` (run `make clean` first if .venv exists).
+
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+JOBS ?= 2
+BENCHMARKS ?= samplers counts imports means
+
+BIN := $(VENV)/bin
+PIP_INSTALL := -m pip install -q --disable-pip-version-check
+
+# The environment variables pin what builds the package too; which of the two counts depends on pip's age.
+INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python $(PIP_INSTALL) -c constraints.txt
+BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types layers doctests bench clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.demo  ## Print private statistics of fictional salaries, with their intervals
+	@$(BIN)/python examples/salaries/demo.py
+
+test: $(VENV)/.dev  ## Run the test suite
+	@$(BIN)/python -m pytest tests -n $(JOBS)
+
+check: lint types layers doctests  ## Check format, lint, types, import layers and doctests
+
+format: $(VENV)/.dev  ## Format the code and fix what the linter can fix
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	@$(BIN)/mypy
+
+layers: $(VENV)/.dev
+	@$(BIN)/lint-imports
+
+doctests: $(VENV)/.dev
+	@$(BIN)/python -m pytest --doctest-modules src/sfumato
+
+bench: $(BENCH_VENV)/.bench  ## Time sfumato beside its peers (an environment of its own)
+	@set -e; for name in $(BENCHMARKS); do \
+	    if [ -f benchmarks/$$name.py ]; then \
+	        echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; \
+	    else \
+	        echo "== benchmarks/$$name.py does not exist, skipped"; \
+	    fi; \
+	done
+
+clean:  ## Remove the environments, caches and builds
+	rm -rf $(VENV) $(BENCH_VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Stamps: an environment is made once, and installed into again only when the pins or the package's needs change.
+
+$(VENV)/.made $(BENCH_VENV)/.made:
+	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    { echo "$(PYTHON) must be Python 3.11 or later with venv; on Debian: apt-get install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv --clear $(@D)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "installing sfumato into $(VENV)"
+	@$(INSTALL) -e '.[fast]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "installing sfumato with its test and check tools into $(VENV)"
+	@$(INSTALL) -e '.[test,check]'
+	@touch $@
+
+$(BENCH_VENV)/.bench: pyproject.toml constraints-bench.txt | $(BENCH_VENV)/.made
+	@echo "installing sfumato and its peers into $(BENCH_VENV)"
+	@$(BENCH_INSTALL) -e '.[bench]'
+	@touch $@

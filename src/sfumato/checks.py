@@ -1,0 +1,113 @@
+"""Checks of public parameters: each returns the exact value or raises an error that states the rule."""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import TypeVar
+
+from sfumato.errors import InvalidParameter
+
+Number = int | float | Fraction | Decimal
+T = TypeVar("T")
+
+# A number written with more digits than this is a mistake or an attack on the big-integer arithmetic.
+MAX_BITS = 2048
+
+
+def exact(name: str, value: object) -> Fraction:
+    """The exact value of a finite number, read from its shortest decimal form: 0.1 is 1/10.
+
+    >>> exact("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise InvalidParameter(f"{name} must be a number, got {name}={shown(value)}")
+    if isinstance(value, Rational):
+        fraction = Fraction(int(value.numerator), int(value.denominator))
+    elif not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+        raise InvalidParameter(f"{name} must be finite, got {name}={value}")
+    elif isinstance(value, Decimal):
+        fraction = _decimal_fraction(name, value)
+    else:
+        # str() of Python and NumPy floats of any width is the shortest decimal that reads back.
+        fraction = Fraction(str(value))
+    if max(fraction.numerator.bit_length(), fraction.denominator.bit_length()) > MAX_BITS:
+        raise InvalidParameter(f"{name} must be a number of at most {MAX_BITS} bits, got a longer one")
+    return fraction
+
+
+def _decimal_fraction(name: str, value: Decimal) -> Fraction:
+    # An exponent is cheap to write and dear to expand: 1e-999999999 has a billion digits.
+    if abs(value.adjusted()) > MAX_BITS or len(value.as_tuple().digits) > MAX_BITS:
+        raise InvalidParameter(f"{name} must be a number of at most {MAX_BITS} bits, got a longer one")
+    return Fraction(value)
+
+
+def positive(name: str, value: object) -> Fraction:
+    """The exact value of a positive finite number."""
+    fraction = exact(name, value)
+    if fraction <= 0:
+        raise InvalidParameter(f"{name} must be positive, got {name}={shown(value)}")
+    return fraction
+
+
+def between(name: str, value: object, low: Number, high: Number) -> Fraction:
+    """The exact value of a number strictly inside (low, high)."""
+    fraction = exact(name, value)
+    if not low < fraction < high:
+        raise InvalidParameter(f"{name} must be inside ({low}, {high}), got {name}={shown(value)}")
+    return fraction
+
+
+def whole(name: str, value: object, *, least: int, most: int) -> int:
+    """An integer in [least, most]; booleans and floats are refused."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidParameter(f"{name} must be a whole number, got {name}={shown(value)}")
+    number = int(value)
+    if not least <= number <= most:
+        raise InvalidParameter(f"{name} must be in [{least}, {most}], got {name}={shown(number)}")
+    return number
+
+
+def one_of(name: str, value: T, options: Sequence[T]) -> T:
+    """`value` if it is one of the options."""
+    if not any(type(value) is type(option) and value == option for option in options):
+        listed = ", ".join(repr(option) for option in options)
+        raise InvalidParameter(f"{name} must be one of {listed}, got {name}={shown(value)}")
+    return value
+
+
+def shown(value: object) -> str:
+    """A public value for a message: decimals for fractions, never more than a short line."""
+    if isinstance(value, Fraction):
+        return decimal(value)
+    scalar = hasattr(value, "item") and getattr(value, "ndim", 1) == 0
+    try:
+        text = " ".join(repr(value.item() if scalar else value).split())  # type: ignore[attr-defined]
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return "a number too long to show"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def decimal(value: Fraction) -> str:
+    """A fraction as the shortest decimal of its nearest float, or as a ratio if the float is not exact."""
+    if abs(value) >= 10**308:
+        return f"~{'-' * (value < 0)}1e{len(str(abs(int(value)))) - 1}"
+    nearest = float(value)
+    if Fraction(str(nearest)) == value:
+        return str(nearest)
+    return f"{value.numerator}/{value.denominator}" if len(str(value)) <= 24 else f"~{nearest:.12g}"
+
+
+def float_up(value: Fraction) -> float:
+    """The smallest float that is at least `value`; for costs that must never be understated."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The largest float that is at most `value`; for caps that must never be overstated."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
