@@ -1,0 +1,33 @@
+"""Laws: discrete distributions with exact samplers, and the only folder that makes randomness."""
+
+from sfumato.laws.bits import Bits, KeyedBits, SeededBits, SystemBits, default_bits
+from sfumato.laws.choice import Choice, weight_table
+from sfumato.laws.clamped import Clamped
+from sfumato.laws.coins import bernoulli, bernoulli_exp, exp_bounds
+from sfumato.laws.combine import Joint, Point
+from sfumato.laws.gaussian import DiscreteGaussian
+from sfumato.laws.geometric import Geometric
+from sfumato.laws.laplace import DiscreteLaplace
+from sfumato.laws.law import Law
+from sfumato.laws.shifted import Shifted
+
+__all__ = [
+    "Bits",
+    "Choice",
+    "Clamped",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Geometric",
+    "Joint",
+    "KeyedBits",
+    "Law",
+    "Point",
+    "SeededBits",
+    "Shifted",
+    "SystemBits",
+    "bernoulli",
+    "bernoulli_exp",
+    "default_bits",
+    "exp_bounds",
+    "weight_table",
+]
