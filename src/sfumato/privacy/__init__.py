@@ -1,0 +1,61 @@
+"""What is promised, what was done, and what it costs: numbers in, numbers out; no data and no noise."""
+
+from sfumato.privacy.accountants import (
+    Accountant,
+    PureAccountant,
+    SummedAccountant,
+    ZCDPAccountant,
+    accountant_for,
+)
+from sfumato.privacy.calibration import gaussian_sigma_squared, laplace_scale
+from sfumato.privacy.composition import Composition, compose
+from sfumato.privacy.conversions import pure_to_zcdp, zcdp_delta, zcdp_epsilon, zcdp_rho, zcdp_to_approx
+from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP, budget_from_dict
+from sfumato.privacy.events import (
+    ComposedEvent,
+    Event,
+    FreeEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    event_from_dict,
+)
+from sfumato.privacy.gaussian import gaussian_delta, gaussian_vector_delta
+from sfumato.privacy.neighbours import Neighbours, check_neighbours
+from sfumato.privacy.pld import pld_delta, pld_epsilon
+
+__all__ = [
+    "ZCDP",
+    "Accountant",
+    "Amount",
+    "ApproxDP",
+    "Budget",
+    "ComposedEvent",
+    "Composition",
+    "Event",
+    "FreeEvent",
+    "GaussianEvent",
+    "LaplaceEvent",
+    "Neighbours",
+    "PureAccountant",
+    "PureDP",
+    "PureEvent",
+    "SummedAccountant",
+    "ZCDPAccountant",
+    "accountant_for",
+    "budget_from_dict",
+    "check_neighbours",
+    "compose",
+    "event_from_dict",
+    "gaussian_delta",
+    "gaussian_sigma_squared",
+    "gaussian_vector_delta",
+    "laplace_scale",
+    "pld_delta",
+    "pld_epsilon",
+    "pure_to_zcdp",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_rho",
+    "zcdp_to_approx",
+]

@@ -1,0 +1,299 @@
+"""What was done: frozen records from which any accountant can work; they hold no data.
+
+Events are append-only in meaning: a stored record must mean the same next year, so a field is never
+reinterpreted; a new meaning gets a new type tag.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import isqrt
+from typing import ClassVar, Union
+
+from sfumato.checks import Number, positive, shown, whole
+from sfumato.errors import InvalidParameter
+from sfumato.privacy.records import (
+    FORMAT,
+    plain,
+    read_fraction,
+    read_integer,
+    read_tag,
+    short_text,
+    write_record,
+)
+
+MAX_SENSITIVITY, MAX_SQUARE = 2**256, 2**400
+MAX_COORDINATES, MAX_PARTS = 2**32, 1_000_000
+
+
+class _Simple:
+    """Printing and writing of an event whose fields are numbers and texts."""
+
+    TYPE: ClassVar[str]
+
+    def _values(self) -> dict[str, int | Fraction | str]:
+        return {name: getattr(self, name) for name in _FIELDS[self.TYPE]}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={plain(value)}" for name, value in self._values().items())
+        return f"{type(self).__name__}({inside})"
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-safe exact record; `event_from_dict` reads it back."""
+        return write_record(self.TYPE, self._values())
+
+
+@dataclass(frozen=True, repr=False)
+class LaplaceEvent(_Simple):
+    r"""Discrete Laplace noise was added to an integer, or to each entry of an integer vector.
+
+    Guarantee:
+        Pure DP with :math:`\varepsilon = \Delta / b`, where one change of a record moves the answer by at
+        most :math:`\Delta` (`sensitivity`, in L1 for a vector) and :math:`b` is `scale`. A scalar shift by
+        :math:`\Delta` dominates every vector shift of that L1 norm: docs/proofs/composition.md, lemma 2.
+
+    References:
+        [DR14], [CKS20].
+
+    >>> LaplaceEvent(sensitivity=1, scale=10).pure_epsilon
+    Fraction(1, 10)
+    """
+
+    TYPE: ClassVar[str] = "laplace"
+    sensitivity: int
+    scale: Fraction
+
+    def __init__(self, sensitivity: int, scale: Number) -> None:
+        sensitivity = whole("sensitivity", sensitivity, least=1, most=MAX_SENSITIVITY)
+        object.__setattr__(self, "sensitivity", sensitivity)
+        object.__setattr__(self, "scale", positive("scale", scale))
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """The exact pure cost."""
+        return self.sensitivity / self.scale
+
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP cost of the pure bound."""
+        return self.pure_epsilon**2 / 2
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianEvent(_Simple):
+    r"""Discrete Gaussian noise was added to each entry of an integer vector.
+
+    Guarantee:
+        :math:`\rho`-zCDP with :math:`\rho = \Delta_2^2 / (2 \sigma^2)`. `coordinates` is how many entries
+        one change of a record can move. With one coordinate the shift is a whole number and the exact
+        :math:`\delta(\varepsilon)` is known; with more, zCDP and the bound of docs/proofs/gaussian.md.
+
+    Raises:
+        InvalidParameter: a field is not positive, or one coordinate with a sensitivity_squared that is
+            not the square of a whole number.
+
+    References:
+        [CKS20].
+
+    >>> GaussianEvent(sensitivity_squared=1, sigma_squared=50, coordinates=1).rho
+    Fraction(1, 100)
+    """
+
+    TYPE: ClassVar[str] = "gaussian"
+    sensitivity_squared: Fraction
+    sigma_squared: Fraction
+    coordinates: int
+
+    def __init__(self, sensitivity_squared: Number, sigma_squared: Number, coordinates: int) -> None:
+        coordinates = whole("coordinates", coordinates, least=1, most=MAX_COORDINATES)
+        object.__setattr__(self, "sensitivity_squared", _square("sensitivity_squared", sensitivity_squared))
+        object.__setattr__(self, "sigma_squared", _square("sigma_squared", sigma_squared))
+        object.__setattr__(self, "coordinates", coordinates)
+        if coordinates == 1:
+            scalar_shift(self.sensitivity_squared)
+
+    @property
+    def pure_epsilon(self) -> None:
+        """None: Gaussian noise has no finite pure cost."""
+        return None
+
+    @property
+    def rho(self) -> Fraction:
+        """The exact zCDP cost."""
+        return self.sensitivity_squared / (2 * self.sigma_squared)
+
+
+@dataclass(frozen=True, repr=False)
+class PureEvent(_Simple):
+    r"""A mechanism with a proved pure bound was run.
+
+    Guarantee:
+        Pure DP with `epsilon`; `name` says which mechanism, whose proof is docs/proofs/<name>.md.
+
+    References:
+        [DR14], [BS16] for the zCDP cost.
+
+    >>> PureEvent(epsilon=0.5, name="exponential").rho
+    Fraction(1, 8)
+    """
+
+    TYPE: ClassVar[str] = "pure"
+    epsilon: Fraction
+    name: str
+
+    def __init__(self, epsilon: Number, name: str) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
+        object.__setattr__(self, "name", short_text("name", name))
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """The exact pure cost."""
+        return self.epsilon
+
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP cost of the pure bound."""
+        return self.pure_epsilon**2 / 2
+
+
+@dataclass(frozen=True, repr=False)
+class FreeEvent(_Simple):
+    """An answer that is a public fact was given; it costs nothing.
+
+    Guarantee:
+        The answer is the same for all neighbours, for the stated reason.
+
+    Raises:
+        InvalidParameter: reason is not a short text.
+
+    >>> FreeEvent("the number of rows is public under substitution").pure_epsilon
+    Fraction(0, 1)
+    """
+
+    TYPE: ClassVar[str] = "free"
+    reason: str
+
+    def __post_init__(self) -> None:
+        short_text("reason", self.reason)
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """Zero."""
+        return Fraction(0)
+
+    rho = pure_epsilon
+
+
+@dataclass(frozen=True)
+class ComposedEvent:
+    """Several events were fixed together and all done.
+
+    Guarantee:
+        Pure and zCDP costs are the sums over the parts; parts that are themselves composed are flattened,
+        which means the same.
+
+    Raises:
+        InvalidParameter: there are no parts, too many, or something that is not an event.
+
+    References:
+        [DR14], [BS16].
+
+    >>> ComposedEvent([LaplaceEvent(1, 10), PureEvent(0.2, "exponential")]).pure_epsilon
+    Fraction(3, 10)
+    """
+
+    TYPE: ClassVar[str] = "composed"
+    parts: tuple["Event", ...]
+
+    def __init__(self, parts: Iterable["Event"]) -> None:
+        object.__setattr__(self, "parts", flatten(parts))
+        if not 1 <= len(self.parts) <= MAX_PARTS:
+            raise InvalidParameter(f"parts must be 1 to {MAX_PARTS} events, got {len(self.parts)}")
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """The sum of the pure costs, or None if a part has none."""
+        costs = [part.pure_epsilon for part in self.parts]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known, Fraction(0)) if len(known) == len(costs) else None
+
+    @property
+    def rho(self) -> Fraction:
+        """The sum of the zCDP costs."""
+        return sum((part.rho for part in self.parts), Fraction(0))
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-safe exact record; `event_from_dict` reads it back."""
+        return {"format": FORMAT, "type": self.TYPE, "parts": [part.to_dict() for part in self.parts]}
+
+
+Event = Union[LaplaceEvent, GaussianEvent, PureEvent, FreeEvent, ComposedEvent]  # noqa: UP007 (used as text)
+
+
+def flatten(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The simple events of a sequence, composed ones opened, in order."""
+    simple: list[Event] = []
+    for event in events:
+        if isinstance(event, ComposedEvent):
+            simple.extend(event.parts)
+        elif isinstance(event, LaplaceEvent | GaussianEvent | PureEvent | FreeEvent):
+            simple.append(event)
+        else:
+            raise InvalidParameter(f"events must be privacy events, got {shown(event)}")
+    return tuple(simple)
+
+
+def scalar_shift(sensitivity_squared: Fraction) -> int:
+    """The whole number whose square is the sensitivity of a single coordinate."""
+    root = isqrt(sensitivity_squared.numerator)
+    if root * root != sensitivity_squared:
+        raise InvalidParameter(
+            "sensitivity_squared must be the square of a whole number when coordinates is 1, "
+            f"got sensitivity_squared={plain(sensitivity_squared)}"
+        )
+    return root
+
+
+def event_from_dict(record: Mapping[str, object]) -> Event:
+    """Reads back what `to_dict` of an event wrote, exactly.
+
+    Guarantee:
+        The result equals the event that was written; anything else is refused.
+
+    Raises:
+        InvalidParameter: another format, type, set of fields, or a value out of its range.
+
+    >>> event_from_dict(LaplaceEvent(1, 10).to_dict())
+    LaplaceEvent(sensitivity=1, scale=10)
+    """
+    tag = read_tag(record, _FIELDS, "event")
+    if tag == "composed":
+        parts = record["parts"]
+        if not isinstance(parts, list):
+            raise InvalidParameter(f"parts must be a list, got {type(parts).__name__}")
+        # Written records are flat; refusing nesting also bounds the recursion on a hostile record.
+        if any(isinstance(part, Mapping) and part.get("type") == "composed" for part in parts):
+            raise InvalidParameter("parts must be simple events, got a composed one inside a composed one")
+        return ComposedEvent(event_from_dict(part) for part in parts)
+    if tag == "free":
+        return FreeEvent(short_text("reason", record["reason"]))
+    if tag == "pure":
+        return PureEvent(read_fraction(record, "epsilon"), short_text("name", record["name"]))
+    if tag == "laplace":
+        return LaplaceEvent(read_integer(record, "sensitivity"), read_fraction(record, "scale"))
+    square, variance = read_fraction(record, "sensitivity_squared"), read_fraction(record, "sigma_squared")
+    return GaussianEvent(square, variance, read_integer(record, "coordinates"))
+
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    kind.TYPE: tuple(field.name for field in fields(kind))
+    for kind in (LaplaceEvent, GaussianEvent, PureEvent, FreeEvent, ComposedEvent)
+}
+
+
+def _square(name: str, value: object) -> Fraction:
+    # Far beyond any lattice, and far inside the range of float64, which the curves of delta use.
+    square = positive(name, value)
+    if not Fraction(1, MAX_SQUARE) <= square <= MAX_SQUARE:
+        raise InvalidParameter(f"{name} must be in [2^-400, 2^400], got {name}={shown(value)}")
+    return square
