@@ -98,7 +98,7 @@ def decimal(value: Fraction) -> str:
     nearest = float(value)
     if Fraction(str(nearest)) == value:
         return str(nearest)
-    return f"{value.numerator}/{value.denominator}" if len(str(value)) <= 24 else f"~{nearest:.12g}"
+    return str(value) if len(str(value)) <= 24 else f"~{nearest:.12g}"
 
 
 def float_up(value: Fraction) -> float:

@@ -1,0 +1,1 @@
+"""Private data behind public facts: columns, counts, sums, data sets."""

@@ -1,0 +1,249 @@
+"""Admission: any one-dimensional column, seen through its public kind and read in chunks of float64."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.checks import shown
+from sfumato.errors import SchemaMismatch
+from sfumato.grid import Floats
+
+Kind = Literal["integer", "real", "boolean", "text"]
+Category = str | int | bool
+
+# One chunk of float64 and its scratch fit in a core's second-level cache.
+CHUNK = 2**16
+# What a column is called that was given none.
+UNNAMED = "values"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of private data with its public facts: name, kind, whether it can hold nulls.
+
+    `rows` is public under substitution and private under add-remove; nothing here tells it to anyone.
+    """
+
+    name: str
+    kind: Kind
+    nullable: bool
+    rows: int
+    _floats: Callable[[int, int], Floats] | None
+    _tally: Callable[[], Counter[Any]]
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def require(self, *kinds: Kind, hint: str = "") -> None:
+        """Refuse a column of another kind; the kind is a public fact."""
+        if self.kind not in kinds:
+            wanted = " or ".join(kinds)
+            raise SchemaMismatch(f"column {self.name!r} must be {wanted}, but it stores {self.kind}{hint}")
+
+    def require_categories(self, categories: Sequence[Category]) -> None:
+        """Refuse categories that this kind of column can never hold."""
+        fitting = {"integer": int, "real": int, "boolean": bool, "text": str}[self.kind]
+        if any(type(category) is not fitting for category in categories):
+            raise SchemaMismatch(
+                f"column {self.name!r} stores {self.kind}, so categories must be {fitting.__name__}, "
+                f"got {shown(tuple(categories))}"
+            )
+
+        if self.kind == "real" and any(abs(int(category)) > 2**53 for category in categories):
+            raise SchemaMismatch(
+                f"column {self.name!r} stores real, which holds whole numbers up to 2**53 only"
+            )
+
+    def chunks(self) -> Iterator[Floats]:
+        """The values in order, as float64 with NaN for null."""
+        if self._floats is None:
+            self.require("integer", "real", "boolean")
+            return
+        for start in range(0, self.rows, CHUNK):
+            yield self._floats(start, min(start + CHUNK, self.rows))
+
+    def nulls(self) -> int:
+        """How many rows are null or NaN."""
+        if self._floats is None:
+            return self.rows - sum(self._tally().values())
+        return sum(int(np.count_nonzero(np.isnan(chunk))) for chunk in self.chunks())
+
+    def tally(self, categories: Sequence[Category]) -> tuple[list[int], int]:
+        """How many rows hold each public category, and how many hold another value (nulls in neither)."""
+        if self.kind == "real":
+            return self._tally_reals(categories)
+        found = self._tally()
+        counts = [found.pop((type(category), category), 0) for category in categories]
+        return counts, sum(found.values())
+
+    def _tally_reals(self, categories: Sequence[Category]) -> tuple[list[int], int]:
+        # Codes such as 1 and 2 become reals when a table has nulls; they are found by search, not by sorting.
+        order = np.argsort(np.array(categories, dtype=np.float64), kind="stable")
+        listed = np.array(categories, dtype=np.float64)[order]
+        counts, known = np.zeros(len(listed), dtype=np.int64), 0
+        for chunk in self.chunks():
+            place = np.minimum(np.searchsorted(listed, chunk), len(listed) - 1)
+            counts += np.bincount(place[listed[place] == chunk], minlength=len(listed))
+            known += len(chunk) - int(np.count_nonzero(np.isnan(chunk)))
+        in_order = np.empty(len(listed), dtype=np.int64)
+        in_order[order] = counts
+        return in_order.tolist(), known - int(counts.sum())
+
+
+def admit(values: Any, name: str | None = None) -> Column:
+    """The column behind an array, a list or a pandas, Polars or PyArrow series.
+
+    A Python list of numbers is a column of reals that may hold nulls, whatever numbers they are: what one
+    record holds must not change how the others are treated. An array has a type of its own.
+
+    Raises:
+        SchemaMismatch: the type is not one-dimensional numbers, booleans or text.
+
+    >>> admit([1, 2, 3]).kind, admit(np.array([1, 2, 3])).kind
+    ('real', 'integer')
+    """
+    if isinstance(values, Column):
+        return values
+    if isinstance(values, list | tuple | range):
+        values = _array_of(values, name or UNNAMED)
+    if isinstance(values, np.ndarray):
+        return _admit_array(values, name or UNNAMED)
+    return _admit_series(values, name)
+
+
+_ARRAY_KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "real", "b": "boolean"}
+
+
+def _array_of(values: Sequence[Any], name: str) -> np.ndarray[Any, Any]:
+    kinds = {_item_kind(value) for value in values} - {"null"}
+    if kinds <= {"number"}:
+        return np.array(
+            [math.nan if value is None else _nearest(value) for value in values], dtype=np.float64
+        )
+    if kinds == {"boolean"}:
+        missing = [value is None for value in values]
+        return np.ma.MaskedArray(np.array([bool(value) for value in values], dtype=bool), mask=missing)
+    if kinds == {"text"}:
+        return np.array([*values, None], dtype=object)[:-1]
+    raise SchemaMismatch(f"column {name!r} must be a list of only numbers, only booleans or only text")
+
+
+def _item_kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool | np.bool_):
+        return "boolean"
+    if isinstance(value, Real | Decimal):
+        return "number"
+    return "text" if isinstance(value, str) else "other"
+
+
+def _nearest(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond float64 is clamped like an infinity
+        return math.inf if value > 0 else -math.inf
+
+
+def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:
+    if array.ndim != 1:
+        raise SchemaMismatch(f"column {name!r} must be one-dimensional, but it has {array.ndim} dimensions")
+    masked = isinstance(array, np.ma.MaskedArray)
+    if array.dtype.kind in _ARRAY_KINDS:
+        kind = _ARRAY_KINDS[array.dtype.kind]
+
+        def floats(start: int, stop: int) -> Floats:
+            # A wider float may overflow to infinity, which is clamped; a warning would tell of it.
+            with np.errstate(all="ignore"):
+                part = array[start:stop].astype(np.float64, copy=False)
+            return part.filled(np.nan) if isinstance(part, np.ma.MaskedArray) else part
+
+        def tally() -> Counter[Any]:
+            kept = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
+            distinct, counts = np.unique(kept, return_counts=True)
+            return Counter({_key(v): int(c) for v, c in zip(distinct.tolist(), counts, strict=True)})
+
+        return Column(name, kind, masked or kind == "real", len(array), floats, tally)
+    if array.dtype.kind in "UTO":
+        return Column(name, "text", True, len(array), None, lambda: _tally_objects(array))
+    raise SchemaMismatch(f"column {name!r} stores {array.dtype}, which is not a number, boolean or text")
+
+
+def _tally_objects(array: np.ndarray[Any, Any]) -> Counter[Any]:
+    # Anything that is not text counts as another value, so that no object in the data can raise.
+    values = array.tolist() if isinstance(array, np.ma.MaskedArray) else array
+    return Counter(
+        (str, str.__str__(v)) if isinstance(v, str) else (object, None) for v in values if not _is_null(v)
+    )
+
+
+def _is_null(value: object) -> bool:
+    # pandas' NA and NaT are known by name, so that pandas need not be imported.
+    nan = isinstance(value, float) and value != value
+    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _key(value: object) -> tuple[type, object]:
+    # True == 1 == 1.0 in Python; a category is its type and its value.
+    return type(value), value
+
+
+def _admit_series(series: Any, given: str | None) -> Column:
+    import narwhals as nw
+
+    arrow = nw.dependencies.get_pyarrow()
+    if arrow is not None and isinstance(series, arrow.Array):
+        series = arrow.chunked_array([series])
+    try:
+        wrapped = nw.from_native(series, series_only=True)
+    except TypeError:
+        raise SchemaMismatch(
+            f"{given or UNNAMED} must be an array, a list or a pandas, Polars or PyArrow series, "
+            f"got {type(series).__name__}"
+        ) from None
+    name = given or (UNNAMED if wrapped.name in (None, "") else str(wrapped.name))
+    stored = getattr(series, "dtype", None)
+    if isinstance(stored, np.dtype) and stored.kind == "O":
+        # Narwhals would look at the values of such a pandas column to tell its type.
+        return _admit_array(wrapped.to_numpy(), name)
+    dtype = wrapped.dtype
+    if dtype == nw.Boolean:
+        kind: Kind = "boolean"
+    elif dtype.is_integer():
+        kind = "integer"
+    elif dtype.is_numeric():
+        kind = "real"
+    elif dtype in (nw.String, nw.Categorical, nw.Enum):
+        kind = "text"
+    else:
+        raise SchemaMismatch(f"column {name!r} stores {dtype}, which is not a number, boolean or text")
+
+    by_arrow = arrow is not None and (
+        isinstance(series, arrow.ChunkedArray) or hasattr(stored, "pyarrow_dtype")
+    )
+
+    def floats(start: int, stop: int) -> Floats:
+        if by_arrow:
+            # Arrow's own cast refuses integers that float64 must round, which would tell of them.
+            part = wrapped[start:stop].to_arrow().cast("float64", safe=False)
+            return np.asarray(part.to_numpy(zero_copy_only=False))
+        filled = wrapped[start:stop].cast(nw.Float64).fill_null(float("nan"))
+        return np.asarray(filled.to_numpy(), dtype=np.float64)
+
+    def tally() -> Counter[Any]:
+        # Not every Arrow type of text can be filtered; a pandas category of numbers changes if cast first.
+        present = (wrapped.cast(nw.String) if by_arrow and kind == "text" else wrapped).drop_nulls()
+        plain = present.cast(nw.String) if kind == "text" else present
+        table = plain.alias("value").value_counts(name="rows")
+        pairs = zip(table["value"].to_list(), table["rows"].to_list(), strict=True)
+        return Counter({_key(v): int(c) for v, c in pairs})
+
+    # A NumPy-backed pandas column of integers or booleans has no way to store a null.
+    nullable = not (isinstance(stored, np.dtype) and stored.kind in "iub")
+    return Column(name, kind, nullable, len(wrapped), floats if kind != "text" else None, tally)
