@@ -1,0 +1,1 @@
+"""Accuracy: theorems as functions of public numbers."""

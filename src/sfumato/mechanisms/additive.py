@@ -1,0 +1,66 @@
+"""Which additive noise a budget buys: one rule for every statistic that is a sum of records."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from sfumato.checks import one_of
+from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.mechanisms.gaussian import GaussianMechanism
+from sfumato.mechanisms.laplace import LaplaceMechanism
+from sfumato.privacy import ZCDP, ApproxDP, Budget, PureDP
+
+Noise = Literal["auto", "laplace", "gaussian"]
+NOISES: tuple[Noise, ...] = ("auto", "laplace", "gaussian")
+
+Additive = LaplaceMechanism | GaussianMechanism
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far one changed record can move an integer vector, in L1 and L2, and in how many coordinates."""
+
+    l1: int
+    l2_squared: int
+    coordinates: int
+
+    @classmethod
+    def scalar(cls, largest: int) -> "Sensitivity":
+        """One integer that moves by at most `largest`."""
+        return cls(largest, largest**2, 1)
+
+
+@lru_cache(maxsize=256)
+def additive(budget: Budget, sensitivity: Sensitivity, noise: Noise = "auto") -> Additive:
+    """The additive mechanism for a budget; `auto` takes the smaller variance among those that fit it.
+
+    >>> from sfumato.privacy import ApproxDP
+    >>> type(additive(ApproxDP(1, 1e-6), Sensitivity.scalar(1))).__name__
+    'LaplaceMechanism'
+    >>> type(additive(ApproxDP(1, 1e-6), Sensitivity(l1=100, l2_squared=100, coordinates=100))).__name__
+    'GaussianMechanism'
+    """
+    one_of("noise", noise, NOISES)
+    if isinstance(budget, PureDP):
+        if noise == "gaussian":
+            raise InvalidParameter("noise='gaussian' needs an ApproxDP or ZCDP budget, got a PureDP one")
+        return LaplaceMechanism.calibrated(epsilon=budget.epsilon, sensitivity=sensitivity.l1)
+    if isinstance(budget, ZCDP) and noise == "laplace":
+        raise InvalidParameter("noise='laplace' needs a PureDP or ApproxDP budget, got a ZCDP one")
+    if isinstance(budget, ZCDP) or noise == "gaussian":
+        return _gaussian(budget, sensitivity)
+    laplace = LaplaceMechanism.calibrated(epsilon=budget.epsilon, sensitivity=sensitivity.l1)
+    if noise == "laplace":
+        return laplace
+    try:
+        gaussian = _gaussian(budget, sensitivity)
+    except (InvalidParameter, NotSupported):  # Gaussian noise has no proof for so large or small a budget
+        return laplace
+    # 2 b**2 bounds the variance of discrete Laplace noise, sigma**2 that of discrete Gaussian noise.
+    return laplace if 2 * laplace.scale**2 <= gaussian.sigma_squared else gaussian
+
+
+def _gaussian(budget: ApproxDP | ZCDP, sensitivity: Sensitivity) -> GaussianMechanism:
+    return GaussianMechanism.calibrated(
+        budget, sensitivity_squared=sensitivity.l2_squared, coordinates=sensitivity.coordinates
+    )

@@ -1,0 +1,73 @@
+"""The Gaussian mechanism on integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+from sfumato.checks import positive, whole
+from sfumato.grid import Ints
+from sfumato.laws import DiscreteGaussian, Law, Shifted
+from sfumato.privacy import ZCDP, ApproxDP, GaussianEvent, gaussian_sigma_squared
+from sfumato.privacy.events import MAX_COORDINATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianMechanism:
+    r"""Adds discrete Gaussian noise to an integer, or independently to each coordinate of an integer vector.
+
+    Guarantee:
+        :math:`\rho`-zCDP with :math:`\rho = \Delta_2^2 / 2\sigma^2`, for inputs at most :math:`\Delta_2`
+        apart in L2; approximate DP by the calibration that made it, on the discrete law and never on the
+        continuous formula. Proof: docs/proofs/gaussian.md.
+
+    References:
+        [CKS20].
+
+    >>> from sfumato.privacy import ZCDP
+    >>> GaussianMechanism.calibrated(ZCDP(0.5), sensitivity_squared=1, coordinates=1).sigma_squared
+    Fraction(1, 1)
+    """
+
+    sensitivity_squared: int
+    sigma_squared: Fraction
+    coordinates: int
+
+    def __post_init__(self) -> None:
+        whole("sensitivity_squared", self.sensitivity_squared, least=1, most=2**400)
+        positive("sigma_squared", self.sigma_squared)
+        whole("coordinates", self.coordinates, least=1, most=MAX_COORDINATES)
+
+    @classmethod
+    def calibrated(
+        cls, budget: ApproxDP | ZCDP, *, sensitivity_squared: int, coordinates: int
+    ) -> "GaussianMechanism":
+        """The mechanism that costs at most `budget`; `coordinates` is how many one record can move."""
+        sigma_squared = gaussian_sigma_squared(
+            budget, sensitivity_squared=sensitivity_squared, coordinates=coordinates
+        )
+        return cls(
+            sensitivity_squared=sensitivity_squared, sigma_squared=sigma_squared, coordinates=coordinates
+        )
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What a release costs."""
+        return GaussianEvent(
+            sensitivity_squared=self.sensitivity_squared,
+            sigma_squared=self.sigma_squared,
+            coordinates=self.coordinates,
+        )
+
+    @property
+    def noise(self) -> DiscreteGaussian:
+        """The law of the noise on one coordinate."""
+        return DiscreteGaussian(self.sigma_squared)
+
+    @property
+    def method(self) -> str:
+        """The mechanism in words."""
+        return f"discrete Gaussian noise of standard deviation {sqrt(self.sigma_squared):.6g}"
+
+    def law(self, value: int | Ints) -> Law:
+        """The law of the answer when the data's value is `value`."""
+        return Shifted(self.noise, value)

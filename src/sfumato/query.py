@@ -1,0 +1,113 @@
+"""What a statistic must offer to be released, audited, previewed and stored."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.column import Column
+from sfumato.data.dataset import Field
+from sfumato.laws import Law
+from sfumato.privacy import (
+    ZCDP,
+    Amount,
+    ApproxDP,
+    Budget,
+    Event,
+    Neighbours,
+    PureDP,
+    budget_from_dict,
+)
+
+Outcome = tuple[int, ...]
+Answer = float | int | NDArray[Any]
+Interval = tuple[Any, Any]
+Cost = Budget | Amount
+
+# No exponents: "1e999999999" is short to write and a billion digits to read.
+_RATIO = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
+
+
+class Query(Protocol):
+    """A statistic asked for: public parameters only, so that its cost and accuracy are known before the data.
+
+    `law(look(column))` is the joint law of a raw integer outcome. Everything after the draw (`value`,
+    `interval`, `notes`) is post-processing of that outcome by public facts.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def neighbours(self) -> Neighbours | None: ...
+    @property
+    def rows(self) -> int | None: ...
+    @property
+    def event(self) -> Event: ...
+    @property
+    def cost(self) -> Cost: ...
+    @property
+    def method(self) -> str: ...
+
+    def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
+        """The query with the public facts of a data set filled in."""
+        ...
+
+    def check(self, column: Column) -> None:
+        """Refuse a column of the wrong kind, before anything is charged."""
+        ...
+
+    def look(self, column: Column) -> Any:
+        """Read the data: the integers that the law is centred on."""
+        ...
+
+    def law(self, view: Any) -> Law:
+        """The law of the raw outcome."""
+        ...
+
+    def value(self, outcome: Outcome) -> Answer: ...
+    def interval(self, outcome: Outcome, confidence: float) -> Interval: ...
+    def population_interval(self, outcome: Outcome, confidence: float) -> Interval: ...
+    def error(self, rows: int, confidence: float) -> float: ...
+    def labels(self) -> tuple[str, ...]: ...
+    def notes(self, outcome: Outcome) -> tuple[str, ...]: ...
+
+
+def raw(drawn: Any) -> Outcome:
+    """The outcome that a law drew, whatever its shape, as a tuple of Python integers.
+
+    >>> raw((1, 2)), raw(3), raw(np.array([4, 5]))
+    ((1, 2), (3,), (4, 5))
+    """
+    if isinstance(drawn, np.ndarray):
+        return tuple(drawn.tolist())
+    return tuple(int(part) for part in drawn) if isinstance(drawn, tuple) else (int(drawn),)
+
+
+def encode(value: Any) -> Any:
+    """A public parameter in JSON; exact numbers stay exact."""
+    if isinstance(value, PureDP | ApproxDP | ZCDP):
+        return {"budget": value.to_dict()}
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    return [encode(item) for item in value] if isinstance(value, tuple) else value
+
+
+def decode(value: Any) -> Any:
+    """The inverse of `encode`; KeyError, TypeError or ValueError for anything else."""
+    if isinstance(value, Mapping):
+        ((tag, content),) = value.items()
+        if tag == "fraction" and _RATIO.fullmatch(content):
+            return Fraction(content)
+        return budget_from_dict(value["budget"])
+    return tuple(decode(item) for item in value) if isinstance(value, list) else value
+
+
+def parameters(query: Any) -> dict[str, Any]:
+    """Every public parameter of a query, by name, in JSON."""
+    return {field.name: encode(getattr(query, field.name)) for field in fields(query)}

@@ -1,0 +1,180 @@
+"""What leaves: an answer with its interval, its cost and everything that a reader may know about it."""
+
+import html
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.privacy import Event
+from sfumato.query import Answer, Cost, Interval, Outcome, Query, parameters
+
+FORMAT = 1
+RELATIONS = {
+    "substitution": "substitution: the number of rows is public",
+    "add-remove": "add-remove: the number of rows is private",
+}
+
+
+@dataclass(frozen=True)
+class Release:
+    """One released statistic: the public query and the outcome that was drawn; all else follows from them.
+
+    Guarantee:
+        Every field, interval and picture is post-processing of the outcome by public facts, and costs nothing
+        more. `private` is False if seeded bits drew it; then it must not be published.
+
+    >>> from sfumato.privacy import PureDP
+    >>> from sfumato.statistics import Count
+    >>> release = Release(Count(budget=PureDP(1), neighbours="add-remove"), (42,), private=True)
+    >>> release.value, release.interval(0.95)
+    (42, (39, 45))
+    """
+
+    query: Query
+    outcome: Outcome
+    private: bool
+
+    @property
+    def value(self) -> Answer:
+        """The released answer."""
+        return self.query.value(self.outcome)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Where the data's own value lies with this confidence; for several numbers, one at a time."""
+        return self.query.interval(self.outcome, confidence)
+
+    def population_interval(self, confidence: float = 0.95) -> Interval:
+        """Where the value of the population lies, of which the data are independent draws."""
+        return self.query.population_interval(self.outcome, confidence)
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged."""
+        return self.query.cost
+
+    @property
+    def event(self) -> Event:
+        """What was done, for an accountant."""
+        return self.query.event
+
+    @property
+    def method(self) -> str:
+        """The mechanism in words."""
+        return self.query.method
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The public parameters of the query."""
+        return parameters(self.query)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know before using the answer."""
+        warning = (
+            () if self.private else ("NOT PRIVATE: drawn with seeded bits, for tests and teaching only",)
+        )
+        return (*warning, *self.query.notes(self.outcome))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in JSON's types; derived entries are for readers and computed anew when read back."""
+        low, high = self.interval(0.95)
+        return {
+            "format": FORMAT,
+            "software": "sfumato",
+            "statistic": self.query.name,
+            "parameters": self.parameters,
+            # Integers as text, because other readers of JSON round them to float64.
+            "outcome": [str(part) for part in self.outcome],
+            "private": self.private,
+            "labels": list(self.query.labels()),
+            "value": _plain(self.value),
+            "interval": {"confidence": 0.95, "low": _plain(low), "high": _plain(high)},
+            "cost": repr(self.cost),
+            "event": self.event.to_dict(),
+            "method": self.method,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def __str__(self) -> str:
+        lines = [self._title()]
+        header, *rows = self._table()
+        widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+        for row in (header, *rows) if len(rows) > 1 else rows:
+            cells = [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+            ]
+            lines.append("  " + "  ".join(cells).rstrip())
+        lines += [f"  {name}: {text}" for name, text in self._facts()]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._table()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        facts = "".join(
+            f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in self._facts()
+        )
+        return (
+            f"<div><b>{html.escape(self._title())}</b><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<ul>{facts}</ul></div>"
+        )
+
+    def _title(self) -> str:
+        return f"{self.query.name} of {printable(self.query.column)}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        relation = RELATIONS.get(self.query.neighbours or "", "")
+        return [
+            ("cost", f"{self.cost!r}, {relation}"),
+            ("method", self.method),
+            *(("note", n) for n in self.notes),
+        ]
+
+    def _table(self) -> list[tuple[str, str, str]]:
+        low, high = self.interval(0.95)
+        columns = (np.atleast_1d(part) for part in (self.value, low, high))
+        rows = [("", "value", "95 % interval")]
+        for label, value, least, most in zip(self.query.labels(), *columns, strict=True):
+            shown = [rounded(number, float(most) - float(least)) for number in (value, least, most)]
+            rows.append((printable(label), shown[0], f"[{shown[1]}, {shown[2]}]"))
+        return rows
+
+
+def printable(name: str) -> str:
+    """A name on one line: what could break a table, or steer a terminal, is escaped.
+
+    >>> printable("a\\nb")
+    'a\\\\nb'
+    """
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+def rounded(number: Any, width: float) -> str:
+    """A number with as many decimals as an interval of this width can tell apart.
+
+    >>> rounded(51234.5678, 90.0), rounded(0.123456, 0.01), rounded(1.25e-20, 1e-21)
+    ('51,234.6', '0.1235', '1.25e-20')
+    """
+    if isinstance(number, int | np.integer):
+        return f"{int(number):,}"
+    value = float(number)
+    digits = 6 if width <= 0 else max(2 - math.floor(math.log10(width)), 0)
+    # Very small and very large numbers are unreadable without an exponent.
+    return f"{value:,.{digits}f}" if digits <= 12 and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,0 +1,190 @@
+"""How many rows, or how many rows that meet a public condition."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.checks import exact, shown
+from sfumato.data.column import Category, Column
+from sfumato.data.counts import Sums
+from sfumato.data.matches import Matches
+from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.laws import Clamped, Law, Point
+from sfumato.mechanisms import Additive, ClampedGeometric, LaplaceMechanism, Sensitivity, additive
+from sfumato.privacy import Event, FreeEvent
+from sfumato.query import Cost, Interval, Outcome
+from sfumato.statistics.statistic import Statistic, checked_confidence, cost_of
+
+MAX_CATEGORIES = 2**20
+FREE = FreeEvent("the number of rows is public under substitution")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition(Statistic):
+    """A statistic of the rows that meet a public condition.
+
+    Args:
+        equals: the public categories that count, one or a tuple of them.
+        between: the closed public range that counts, (low, high).
+    """
+
+    equals: Category | tuple[Category, ...] | None = None
+    between: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.equals is not None and self.between is not None:
+            raise InvalidParameter("equals and between must not both be given")
+        if self.equals is not None:
+            object.__setattr__(self, "equals", categories("equals", self.equals))
+        if self.between is not None:
+            object.__setattr__(self, "between", _range(self.between))
+
+    @property
+    def matches(self) -> Matches:
+        """The condition, ready to be counted."""
+        equals = self.equals if isinstance(self.equals, tuple) else ()
+        return Matches(equals=equals, between=self.between)
+
+    def check(self, column: Column) -> None:
+        """Refuse a column that the condition does not apply to."""
+        self.matches.require(column)
+
+    def look(self, column: Column) -> Sums:
+        """The number of values, and of those that match."""
+        sums = self.matches.sums(column)
+        if self.null_rule == "drop":
+            return sums
+        # A null counts as a match under "upper" and as no match under "lower".
+        matched = column.rows - sums.size if self.null_rule == "upper" else 0
+        return Sums(column.rows, sums.first + matched)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Condition):
+    r"""The number of values, or of values that meet a condition.
+
+    Guarantee:
+        Exactly the cost stated, for a change of one record: a count moves by at most 1 under both relations.
+        The number of all rows under substitution is public, and free. Proof: docs/proofs/geometric.md.
+
+    >>> from sfumato.privacy import PureDP
+    >>> Count(budget=PureDP(1), neighbours="substitution", nulls="lower").cost
+    Amount()
+    """
+
+    name: ClassVar[str] = "count"
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every value counts."""
+        return self.equals is None and self.between is None
+
+    @cached_property
+    def mechanism(self) -> Additive | FreeEvent:
+        """The noise, or none for a public fact."""
+        if self.counts_all and self.size_is_public:
+            return FREE
+        return additive(self.budget, Sensitivity.scalar(1), self.noise)
+
+    @property
+    def event(self) -> Event:
+        """What a release costs."""
+        return self.mechanism if isinstance(self.mechanism, FreeEvent) else self.mechanism.event
+
+    @property
+    def cost(self) -> Cost:
+        """What is charged."""
+        return cost_of(self.budget, self.mechanism)
+
+    @property
+    def method(self) -> str:
+        """The mechanism in words."""
+        if isinstance(self.mechanism, FreeEvent):
+            return f"exact: {FREE.reason}"
+        most = "" if self.rows is None else " and to the number of rows"
+        return f"{self.mechanism.method}, clamped to 0{most}"
+
+    def check(self, column: Column) -> None:
+        """Any column can be counted."""
+        if not self.counts_all:
+            super().check(column)
+
+    def look(self, column: Column) -> Sums:
+        """The number of values that count."""
+        if not self.counts_all:
+            return super().look(column)
+        missing = column.nulls() if self.null_rule == "drop" else 0
+        return Sums(column.rows - missing, column.rows - missing)
+
+    def law(self, view: Sums) -> Law:
+        """The law of the noisy count."""
+        if isinstance(self.mechanism, FreeEvent):
+            return Point(view.first)
+        if isinstance(self.mechanism, LaplaceMechanism):
+            return ClampedGeometric(scale=self.mechanism.scale, lower=0, upper=self.rows).law(view.first)
+        return Clamped(self.mechanism.law(view.first), 0, self.rows)
+
+    def value(self, outcome: Outcome) -> int:
+        """The released count."""
+        (count,) = outcome
+        return count
+
+    def interval(self, outcome: Outcome, confidence: float) -> Interval:
+        """Where the data's count lies."""
+        radius = int(self.error(0, confidence))
+        high = outcome[0] + radius
+        return max(outcome[0] - radius, 0), high if self.rows is None else min(high, self.rows)
+
+    def population_interval(self, outcome: Outcome, confidence: float) -> Interval:
+        """Refused: a count has no population value."""
+        raise NotSupported(
+            "population_interval needs a mean, proportion or variance: a count grows with the sample"
+        )
+
+    def error(self, rows: int, confidence: float) -> float:
+        """How far the released count is from the data's, at most, with this confidence."""
+        level = checked_confidence(confidence)
+        return 0.0 if isinstance(self.mechanism, FreeEvent) else float(self.mechanism.noise.radius(level))
+
+    def labels(self) -> tuple[str, ...]:
+        """The name of the one number released."""
+        return ("count",)
+
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """What a reader should know."""
+        if self.error(0, 0.95) >= max(outcome[0], 1):
+            return ("the answer is dominated by noise: the noise is as large as the count",)
+        return ()
+
+
+def categories(name: str, given: object) -> tuple[Category, ...]:
+    """Distinct public categories, from one or several."""
+    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes)
+    listed = tuple(_plain(item) for item in given) if several else (_plain(given),)  # type: ignore[attr-defined]
+    if len(listed) > MAX_CATEGORIES:
+        raise InvalidParameter(f"{name} must be at most {MAX_CATEGORIES}, got {len(listed)}")
+    if not listed or not all(type(item) in (str, int, bool) for item in listed):
+        raise InvalidParameter(f"{name} must be text, whole numbers or booleans, got {name}={shown(given)}")
+    if len(set(map(type, listed))) != 1 or len(set(listed)) != len(listed):
+        raise InvalidParameter(f"{name} must be distinct and of one type, got {name}={shown(given)}")
+    return listed  # type: ignore[return-value]
+
+
+def _plain(item: object) -> object:
+    # NumPy's scalars are what np.unique and iteration over arrays give.
+    return item.item() if isinstance(item, np.generic) else item
+
+
+def _range(between: object) -> tuple[float, float]:
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise InvalidParameter(f"between must be a pair (low, high), got between={shown(between)}")
+    low, high = exact("between", between[0]), exact("between", between[1])
+    if low > high:
+        raise InvalidParameter(f"between must be increasing, got between={shown(between)}")
+    if max(abs(low), abs(high)) > 2**500:
+        raise InvalidParameter(f"between must be at most 2**500 in size, got between={shown(between)}")
+    return float(low), float(high)

@@ -1,0 +1,165 @@
+"""What every statistic of one column has in common."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from sfumato.checks import Number, between, one_of, shown, whole
+from sfumato.data.column import Column
+from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
+from sfumato.data.dataset import Field
+from sfumato.errors import InvalidParameter, MissingBounds
+from sfumato.grid import exact_bounds
+from sfumato.mechanisms import Additive, GaussianMechanism, Noise
+from sfumato.mechanisms.additive import NOISES
+from sfumato.privacy import ZCDP, Amount, ApproxDP, Budget, FreeEvent, Neighbours, PureDP, check_neighbours
+from sfumato.query import Cost
+
+# Weaker than this and noise leaves 64-bit integers, stronger and it is no privacy: both are mistakes.
+WEAKEST, STRONGEST = Fraction(1, 10**12), Fraction(10**6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """The public parameters of any statistic of one column.
+
+    Args:
+        budget: what the release may cost.
+        column: the name of the column.
+        neighbours: what one person can change: "substitution" or "add-remove"; a session fills it in.
+        nulls: "drop" (the default) leaves nulls out, so that the number of values is private; "lower" and
+            "upper" count them as that bound, which keeps the number of rows public under substitution.
+        noise: "laplace", "gaussian", or "auto" for the one with the smaller variance.
+        rows: the public number of rows under substitution; a session fills it in.
+    """
+
+    budget: Budget
+    column: str = "values"
+    neighbours: Neighbours | None = None
+    nulls: NullRule | None = None
+    noise: Noise = "auto"
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, PureDP | ApproxDP | ZCDP):
+            raise InvalidParameter(
+                f"budget must be PureDP, ApproxDP or ZCDP, got budget={shown(self.budget)}"
+            )
+        name, size = strength(self.budget)
+        if not WEAKEST <= size <= STRONGEST:
+            limits = f"[{float(WEAKEST)}, {float(STRONGEST)}]"
+            raise InvalidParameter(f"{name} must be in {limits} for a statistic, got {self.budget!r}")
+        if self.neighbours is not None:
+            check_neighbours(self.neighbours)
+        if self.nulls is not None:
+            one_of("nulls", self.nulls, NULL_RULES)
+        one_of("noise", self.noise, NOISES)
+        if self.rows is not None:
+            whole("rows", self.rows, least=0, most=MAX_ROWS)
+
+    @property
+    def substitution(self) -> bool:
+        """Whether neighbours differ in one replaced record, and not in one more or one less."""
+        if self.neighbours is None:
+            raise InvalidParameter(
+                "neighbours must be 'substitution' or 'add-remove', or come from a session's data set"
+            )
+        return self.neighbours == "substitution"
+
+    @property
+    def null_rule(self) -> NullRule:
+        """What becomes of nulls."""
+        return self.nulls or "drop"
+
+    @property
+    def size_is_public(self) -> bool:
+        """Whether the number of values that count is a public fact."""
+        return self.substitution and self.null_rule != "drop"
+
+    @property
+    def public_rows(self) -> int:
+        """The public number of rows, or a refusal if no data set has filled it in."""
+        if self.rows is None:
+            raise InvalidParameter("rows must be given, or come from a session's data set, got rows=None")
+        return self.rows
+
+    @property
+    def public_size(self) -> int:
+        """The public number of values, at least 1, or a refusal."""
+        if not self.rows:
+            raise InvalidParameter(
+                f"rows must be at least 1 to divide by a public number of rows, got {self.rows}"
+            )
+        return self.rows
+
+    def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
+        """The query with the public facts of a data set filled in; what it says itself comes first."""
+        if self.neighbours not in (None, neighbours):
+            raise InvalidParameter(
+                f"neighbours must be that of the data set, {neighbours!r}, got neighbours={self.neighbours!r}"
+            )
+        # A column whose type has no room for nulls keeps its number of rows public without a rule.
+        nulls = self.nulls or field.nulls or ("drop" if column.nullable else "lower")
+        rows = column.rows if neighbours == "substitution" else None
+        return replace(self, neighbours=neighbours, nulls=nulls, rows=rows, **self.declared(field))
+
+    def declared(self, field: Field) -> dict[str, Any]:
+        """What this statistic takes from the schema."""
+        return {}
+
+    def check(self, column: Column) -> None:
+        """Refuse a column that does not store numbers, or a public number of rows that is zero."""
+        column.require("integer", "real", hint="; use proportion or histogram" * (column.kind != "text"))
+
+
+def strength(budget: Budget) -> tuple[str, Fraction]:
+    """The parameter that says how strong the noise is, on the scale of epsilon."""
+    if isinstance(budget, ZCDP):
+        return "sqrt(2 rho)", Fraction(sqrt(2 * budget.rho))
+    return "epsilon", budget.epsilon
+
+
+def cost_of(budget: Budget, mechanism: Additive | FreeEvent) -> Cost:
+    """What is charged: the whole budget, without its delta if Laplace noise was chosen."""
+    if isinstance(mechanism, FreeEvent):
+        return Amount()
+    if isinstance(budget, ZCDP) or isinstance(mechanism, GaussianMechanism):
+        return budget
+    return PureDP(budget.epsilon)
+
+
+def checked_bounds(bounds: object) -> tuple[Fraction, Fraction]:
+    """The two public bounds as exact numbers."""
+    if bounds is None:
+        raise MissingBounds(
+            "bounds must be given, as bounds=(lower, upper) from public knowledge, such as (0, 250_000) for "
+            "yearly salaries; reading them from the data would reveal its extremes"
+        )
+    if not isinstance(bounds, tuple | list | np.ndarray) or np.shape(bounds) != (2,):
+        raise InvalidParameter(f"bounds must be a pair (lower, upper), got bounds={shown(bounds)}")
+    return exact_bounds(*bounds)
+
+
+def checked_confidence(confidence: Number) -> float:
+    """A confidence strictly between 0 and 1."""
+    return float(between("confidence", confidence, 0, 1))
+
+
+def resolution(budget: Budget, *, bits: int, range_bits: int) -> int:
+    """How many lattice steps a sum gets: fine beside the noise, and small enough for 64-bit noise.
+
+    2**bits steps at epsilon 1 and above; fewer at smaller epsilon, where the noise is coarser anyway, but
+    never fewer than 2**(bits - range_bits).
+    """
+    _, size = strength(budget)
+    return max(int(2**bits * min(size, Fraction(1))), 1 << (bits - range_bits))
+
+
+def dominated(width: float, range_: float) -> tuple[str, ...]:
+    """A note when the 95 % interval covers half of all possible answers."""
+    if width < range_ / 2:
+        return ()
+    return ("the answer is dominated by noise: its 95 % interval covers half of the possible values or more",)
