@@ -1,0 +1,107 @@
+"""sfumato: statistics about people, published without exposing any of them.
+
+The names below are all there is to import; each is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato import accuracy, audit, laws, mechanisms, privacy
+    from sfumato.data.counts import Counts
+    from sfumato.data.dataset import Dataset, Field
+    from sfumato.errors import (
+        BudgetExceeded,
+        InvalidParameter,
+        MissingBounds,
+        MissingExtra,
+        NotSupported,
+        SchemaMismatch,
+        SfumatoError,
+    )
+    from sfumato.front import count, histogram, mean, proportion, read_release, sum, variance
+    from sfumato.grid import Edges, Grid
+    from sfumato.ledger import MemoryLedger
+    from sfumato.privacy import ZCDP, ApproxDP, PureDP
+    from sfumato.release import Release
+    from sfumato.session import Session
+    from sfumato.statistics import Count, Histogram, Mean, Proportion, Sum, Variance
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "front": ["count", "histogram", "mean", "proportion", "read_release", "sum", "variance"],
+    "statistics": ["Count", "Histogram", "Mean", "Proportion", "Sum", "Variance"],
+    "session": ["Session"],
+    "release": ["Release"],
+    "ledger": ["MemoryLedger"],
+    "privacy": ["ApproxDP", "PureDP", "ZCDP"],
+    "grid": ["Edges", "Grid"],
+    "data.counts": ["Counts"],
+    "data.dataset": ["Dataset", "Field"],
+    "errors": [
+        "BudgetExceeded",
+        "InvalidParameter",
+        "MissingBounds",
+        "MissingExtra",
+        "NotSupported",
+        "SchemaMismatch",
+        "SfumatoError",
+    ],
+}
+_FOLDERS = ["accuracy", "audit", "laws", "mechanisms", "privacy"]
+_HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ApproxDP",
+    "BudgetExceeded",
+    "Count",
+    "Counts",
+    "Dataset",
+    "Edges",
+    "Field",
+    "Grid",
+    "Histogram",
+    "InvalidParameter",
+    "Mean",
+    "MemoryLedger",
+    "MissingBounds",
+    "MissingExtra",
+    "NotSupported",
+    "Proportion",
+    "PureDP",
+    "Release",
+    "SchemaMismatch",
+    "Session",
+    "SfumatoError",
+    "Sum",
+    "Variance",
+    "ZCDP",
+    "accuracy",
+    "audit",
+    "count",
+    "histogram",
+    "laws",
+    "mean",
+    "mechanisms",
+    "privacy",
+    "proportion",
+    "read_release",
+    "sum",
+    "variance",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Loading on first use keeps `import sfumato` as light as the smallest of its parts.
+    if name in _FOLDERS:
+        return import_module(f"sfumato.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,277 @@
+"""The front door: one-line private statistics, each a query answered in a session of its own."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sfumato.checks import Number, shown
+from sfumato.data.column import Category, admit
+from sfumato.data.counts import NullRule
+from sfumato.data.dataset import Dataset
+from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.laws import Bits
+from sfumato.mechanisms import Noise
+from sfumato.privacy import Budget, Neighbours, PureDP
+from sfumato.release import FORMAT, Release
+from sfumato.session import Session
+from sfumato.statistics import AnyStatistic, Count, Histogram, Mean, Proportion, Sum, Variance, read_query
+
+
+def count(
+    values: Any,
+    *,
+    equals: Category | Sequence[Category] | None = None,
+    between: tuple[Number, Number] | None = None,
+    epsilon: Number | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours = "substitution",
+    nulls: NullRule | None = None,
+    noise: Noise = "auto",
+    bits: Bits | None = None,
+) -> Release:
+    """The number of values, or of values that meet a public condition, released privately.
+
+    Guarantee:
+        Differential privacy at exactly the cost stated in the release; see `sfumato.Count`.
+
+    Args:
+        values: a NumPy array, a list, or a pandas, Polars or PyArrow series.
+        equals, between: count only these categories, or values in this closed range.
+        epsilon: short for `budget=PureDP(epsilon)`; one of the two must be given.
+        neighbours: "substitution" (the number of rows is public) or "add-remove" (it is private).
+        nulls: "drop", "lower" or "upper"; for a type that can hold no nulls the number of values is public.
+        noise: "auto", "laplace" or "gaussian".
+        bits: another source of randomness; seeded bits make a release that is marked not private.
+
+    Raises:
+        InvalidParameter, SchemaMismatch: a public fact is wrong; nothing was spent.
+
+    >>> import sfumato as sf
+    >>> import numpy as np
+    >>> sf.count(np.array([3, 1, 4]), epsilon=1).value  # all rows of a type without nulls: a public number
+    3
+    """
+    asked = _budget(epsilon, budget)
+    listed = tuple(equals) if isinstance(equals, Sequence) and not isinstance(equals, str) else equals
+    query = Count(budget=asked, equals=listed, between=between, nulls=nulls, noise=noise)  # type: ignore[arg-type]
+    return _answer(values, query, asked, neighbours, bits)
+
+
+def proportion(
+    values: Any,
+    *,
+    equals: Category | Sequence[Category] | None = None,
+    between: tuple[Number, Number] | None = None,
+    epsilon: Number | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours = "substitution",
+    nulls: NullRule | None = None,
+    noise: Noise = "auto",
+    bits: Bits | None = None,
+) -> Release:
+    """The share of values that are true, or that meet a public condition, released privately.
+
+    Guarantee:
+        Differential privacy at exactly the cost stated in the release; see `sfumato.Proportion`.
+
+    Args:
+        values: booleans, or any values with `equals=` or `between=`.
+
+    The other arguments and the errors are those of `sfumato.count`.
+
+    >>> import sfumato as sf
+    >>> release = sf.proportion([True] * 70 + [False] * 30, epsilon=1e6)
+    >>> release.value
+    0.7
+    """
+    asked = _budget(epsilon, budget)
+    listed = tuple(equals) if isinstance(equals, Sequence) and not isinstance(equals, str) else equals
+    query = Proportion(budget=asked, equals=listed, between=between, nulls=nulls, noise=noise)  # type: ignore[arg-type]
+    return _answer(values, query, asked, neighbours, bits)
+
+
+def sum(
+    values: Any,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    epsilon: Number | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours = "substitution",
+    nulls: NullRule | None = None,
+    noise: Noise = "auto",
+    bits: Bits | None = None,
+) -> Release:
+    """The sum of values clamped to public bounds, released privately.
+
+    Guarantee:
+        Differential privacy at exactly the cost stated in the release; see `sfumato.Sum`.
+
+    Args:
+        bounds: (lower, upper), from public knowledge and never from the data.
+
+    The other arguments and the errors are those of `sfumato.count`.
+
+    >>> import sfumato as sf
+    >>> round(sf.sum([1, 2, 3], bounds=(0, 10), epsilon=1e6).value, 3)
+    6.0
+    """
+    asked = _budget(epsilon, budget)
+    return _answer(
+        values, Sum(budget=asked, bounds=bounds, nulls=nulls, noise=noise), asked, neighbours, bits
+    )
+
+
+def mean(
+    values: Any,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    epsilon: Number | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours = "substitution",
+    nulls: NullRule | None = None,
+    noise: Noise = "auto",
+    bits: Bits | None = None,
+) -> Release:
+    """The mean of values clamped to public bounds, released privately.
+
+    Guarantee:
+        Differential privacy at exactly the cost stated in the release; see `sfumato.Mean`.
+
+    The arguments and the errors are those of `sfumato.sum`.
+
+    >>> import sfumato as sf
+    >>> round(sf.mean([1, 2, 3], bounds=(0, 10), epsilon=1e6).value, 3)
+    2.0
+    """
+    asked = _budget(epsilon, budget)
+    return _answer(
+        values, Mean(budget=asked, bounds=bounds, nulls=nulls, noise=noise), asked, neighbours, bits
+    )
+
+
+def variance(
+    values: Any,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    epsilon: Number | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours = "substitution",
+    nulls: NullRule | None = None,
+    noise: Noise = "auto",
+    bits: Bits | None = None,
+) -> Release:
+    """The variance (mean squared distance to the mean) of values clamped to bounds, released privately.
+
+    Guarantee:
+        Differential privacy at exactly the cost stated in the release; see `sfumato.Variance`.
+
+    The arguments and the errors are those of `sfumato.sum`.
+
+    >>> import sfumato as sf
+    >>> round(sf.variance([0, 10], bounds=(0, 10), epsilon=1e6).value, 2)
+    25.0
+    """
+    asked = _budget(epsilon, budget)
+    return _answer(
+        values, Variance(budget=asked, bounds=bounds, nulls=nulls, noise=noise), asked, neighbours, bits
+    )
+
+
+def histogram(
+    values: Any,
+    *,
+    bins: int | None = None,
+    bounds: tuple[Number, Number] | None = None,
+    edges: Sequence[Number] | None = None,
+    categories: Sequence[Category] | None = None,
+    other: bool = False,
+    epsilon: Number | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours = "substitution",
+    nulls: NullRule | None = None,
+    noise: Noise = "auto",
+    bits: Bits | None = None,
+) -> Release:
+    """The number of values in each public bin or category, released privately.
+
+    Guarantee:
+        Differential privacy at exactly the cost stated in the release, for all cells together; see
+        `sfumato.Histogram`.
+
+    Args:
+        bins, bounds: equal bins between two public bounds.
+        edges: bins between public edges instead.
+        categories, other: a public list of values instead, and whether all others are counted together.
+
+    The other arguments and the errors are those of `sfumato.count`.
+
+    >>> import sfumato as sf
+    >>> sf.histogram(["a", "b", "a"], categories=["a", "b", "c"], epsilon=1e6).value.tolist()
+    [2, 1, 0]
+    """
+    asked = _budget(epsilon, budget)
+    query = Histogram(
+        budget=asked,
+        bins=bins,
+        bounds=bounds,
+        edges=edges,  # type: ignore[arg-type]
+        categories=categories,  # type: ignore[arg-type]
+        other=other,
+        nulls=nulls,
+        noise=noise,
+    )
+    return _answer(values, query, asked, neighbours, bits)
+
+
+def read_release(stored: str | Mapping[str, Any]) -> Release:
+    """The release that `to_json` or `to_dict` wrote, with working intervals.
+
+    Raises:
+        InvalidParameter: the record is not one that this version wrote.
+
+    >>> import sfumato as sf
+    >>> release = sf.count([1, 2], neighbours="add-remove", epsilon=1)
+    >>> sf.read_release(release.to_json()) == release
+    True
+    """
+    try:
+        record = json.loads(stored) if isinstance(stored, str) else stored
+        if type(record["format"]) is not int or record["format"] != FORMAT:
+            raise InvalidParameter(f"format must be {FORMAT}, got format={shown(record['format'])}")
+        query = read_query(record["statistic"], record["parameters"])
+        outcome = tuple(int(part) for part in record["outcome"])
+        # Only what `to_dict` wrote is read: text that writes back the same, and a table that can be drawn.
+        if not isinstance(query.column, str) or record["outcome"] != [str(part) for part in outcome]:
+            raise ValueError
+        release = Release(query, outcome, private=record["private"] is True)
+        if len(release._table()) - 1 != len(query.labels()):
+            raise ValueError
+    except InvalidParameter:
+        raise
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        NotSupported,
+    ):
+        raise InvalidParameter("stored must be a release that to_json or to_dict wrote") from None
+    return release
+
+
+def _budget(epsilon: Number | None, budget: Budget | None) -> Budget:
+    if (epsilon is None) == (budget is None):
+        given = "neither" if budget is None else "both"
+        raise InvalidParameter(f"epsilon or budget must be given, one of the two, got {given}")
+    return PureDP(epsilon) if epsilon is not None else budget  # type: ignore[return-value]
+
+
+def _answer(
+    values: Any, query: AnyStatistic, budget: Budget, neighbours: Neighbours, bits: Bits | None
+) -> Release:
+    column = admit(values)
+    data = Dataset({column.name: column}, unit="row", neighbours=neighbours)
+    return Session(data, budget=budget, bits=bits).answer(replace(query, column=column.name))

@@ -1,0 +1,110 @@
+"""A ledger that lives as long as the process."""
+
+from dataclasses import dataclass
+from threading import Lock
+
+from sfumato.checks import shown
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.privacy import (
+    ZCDP,
+    Amount,
+    ApproxDP,
+    Budget,
+    Event,
+    Neighbours,
+    PureDP,
+    accountant_for,
+    check_neighbours,
+)
+from sfumato.privacy.accountants import PureAccountant, SummedAccountant, ZCDPAccountant
+from sfumato.query import Query
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge: its number, the statistic and column asked for, its event and its exact price."""
+
+    number: int
+    statistic: str
+    column: str
+    event: Event
+    price: Amount
+
+
+class MemoryLedger:
+    """Caps what is spent on a data set within one process; safe to share between threads.
+
+    Guarantee:
+        All charges together stay within the cap, exactly, however the queries were chosen.
+        Proof: docs/proofs/composition.md. It does not survive the process.
+
+    >>> from sfumato.privacy import PureDP
+    >>> from sfumato.statistics import Count
+    >>> ledger = MemoryLedger(PureDP(1), neighbours="add-remove")
+    >>> ledger.charge(Count(budget=PureDP(0.25), neighbours="add-remove")).price
+    Amount(epsilon=0.25)
+    >>> ledger.remaining
+    Amount(epsilon=0.75)
+    """
+
+    def __init__(self, cap: Budget, *, neighbours: Neighbours) -> None:
+        checked = check_budget("cap", cap)
+        self.neighbours = check_neighbours(neighbours)
+        self._accountant: PureAccountant | ZCDPAccountant | SummedAccountant = accountant_for(checked)
+        self._entries: list[Entry] = []
+        self._lock = Lock()
+
+    @property
+    def cap(self) -> Budget:
+        """The budget that is never passed."""
+        return self._accountant.cap
+
+    @property
+    def spent(self) -> Amount:
+        """What was charged."""
+        return self._accountant.spent
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left."""
+        return self._accountant.remaining
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every charge, in order."""
+        return tuple(self._entries)
+
+    def require(self, query: Query) -> None:
+        """BudgetExceeded if the query does not fit; nothing is recorded."""
+        self._check(query)
+        price = self._accountant.price(query.event, self._stated(query))
+        if not (self.spent + price).fits(Amount.of(self.cap)):
+            raise BudgetExceeded(f"a charge of {price!r} does not fit the remaining {self.remaining!r}")
+
+    def charge(self, query: Query) -> Entry:
+        """Record the cost of a query; BudgetExceeded, with nothing recorded, if it does not fit."""
+        self._check(query)
+        with self._lock:
+            price = self._accountant.charge(query.event, self._stated(query))
+            entry = Entry(len(self._entries) + 1, query.name, query.column, query.event, price)
+            self._entries.append(entry)
+            return entry
+
+    def _check(self, query: Query) -> None:
+        # Costs under different relations do not add up to a guarantee under either.
+        if query.neighbours != self.neighbours:
+            raise InvalidParameter(
+                f"neighbours must be that of the ledger, {self.neighbours!r}, got {query.neighbours!r}"
+            )
+
+    def _stated(self, query: Query) -> ApproxDP | None:
+        # Events know their own pure and zCDP costs; an (epsilon, delta) pair must be stated and is checked.
+        stated = isinstance(self.cap, ApproxDP) and isinstance(query.cost, ApproxDP)
+        return query.cost if stated and isinstance(query.cost, ApproxDP) else None
+
+
+def check_budget(name: str, budget: object) -> Budget:
+    """`budget` if it is one."""
+    if not isinstance(budget, PureDP | ApproxDP | ZCDP):
+        raise InvalidParameter(f"{name} must be PureDP, ApproxDP or ZCDP, got {name}={shown(budget)}")
+    return budget
