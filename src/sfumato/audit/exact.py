@@ -1,0 +1,195 @@
+"""Exact audits: the loss between the laws of two neighbouring data sets, and the worst of all small ones."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from sfumato.audit.divergence import comparison, concentrated, hockey_stick, laplace_exponent, log_ratio
+from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
+from sfumato.checks import shown, whole
+from sfumato.data.column import Column, admit
+from sfumato.errors import InvalidParameter
+from sfumato.laws import Law
+from sfumato.mechanisms import GaussianMechanism
+from sfumato.privacy import ZCDP, Amount, ApproxDP, Neighbours, PureDP, check_neighbours
+from sfumato.query import Cost
+from sfumato.statistics import AnyStatistic, Statistic
+
+# Laws are compared in float64: tails are right to about 1e-12 of their size, log ratios to about 1e-13.
+ROUNDING = 1e-9
+LOG_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The privacy loss between two laws, in the currency of what was charged.
+
+    `amount` is an epsilon for a pure charge, a delta at the charged epsilon for an approximate one, and a
+    rho for zCDP; `charged` is what it may be at most. `exponent` is the same epsilon as an exact number,
+    known for a pure charge on Laplace noise.
+    """
+
+    amount: float
+    charged: float
+    cost: Cost
+    exponent: Fraction | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the loss is at most the charge: exactly if known so, else up to the rounding of float64."""
+        if self.exponent is not None and self.exponent > _pure_epsilon(self.cost):
+            return False
+        slack = 0.0 if isinstance(self.cost, ApproxDP) else LOG_ROUNDING
+        return self.amount <= self.charged * (1 + ROUNDING) + slack
+
+    @property
+    def tightness(self) -> float:
+        """The loss as a part of the charge: 1 means that no smaller charge would do."""
+        if self.charged:
+            return self.amount / self.charged
+        return math.inf if self.amount else 0.0
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The largest loss over all neighbouring pairs of small data sets, and a pair that attains it."""
+
+    target: str
+    loss: Loss
+    pairs: int
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.loss.holds else "VIOLATED"
+        worst = f"worst loss {self.loss.tightness:.4f} of {self.loss.cost!r}"
+        return f"{self.target}: {self.pairs:,} pairs, {worst}, {verdict}"
+
+
+def exact(target: AnyStatistic | Mechanism, left: Any, right: Any) -> Loss:
+    """The true privacy loss of what is sampled, between two inputs that should be neighbours.
+
+    Args:
+        target: a query with its neighbour relation, or a mechanism.
+        left, right: two columns of data for a query; two integers or integer vectors for a mechanism.
+
+    >>> from sfumato.mechanisms import LaplaceMechanism
+    >>> round(exact(LaplaceMechanism(sensitivity=1, scale=Fraction(2)), 3, 4).amount, 12)
+    0.5
+    """
+    if not isinstance(target, Statistic):
+        return _loss(target.law(left), target.law(right), _mechanism_cost(target))
+    columns = admit(left), admit(right)
+    if target.neighbours == "substitution":
+        target = replace(target, rows=columns[0].rows)
+    first, second = (_law(target, each) for each in columns)
+    return _loss(first, second, target.cost)
+
+
+def worst_case(
+    target: AnyStatistic | Mechanism, *, size: int = 3, cells: int = 4, neighbours: Neighbours | None = None
+) -> WorstCase:
+    """The largest loss over every neighbouring pair of data sets of at most `size` records.
+
+    Records are `cells` values of the query's own domain, values out of bounds, infinities and nulls; they
+    pass through admission, clamping and counting as data do. For a mechanism, pairs of integers and of
+    integer vectors up to its sensitivity apart.
+
+    >>> from sfumato.statistics import Mean
+    >>> query = Mean(budget=PureDP(1), bounds=(0, 10))
+    >>> print(worst_case(query, size=3, cells=4, neighbours="add-remove"))
+    mean, add-remove: 252 pairs, worst loss 1.0000 of PureDP(epsilon=1.0), holds
+    """
+    whole("size", size, least=1, most=10)
+    whole("cells", cells, least=1, most=20)
+    if not isinstance(target, Statistic):
+        return _worst_of_mechanism(target, cells)
+    relation = check_neighbours(neighbours or target.neighbours)
+    query = replace(target, neighbours=relation, rows=size if relation == "substitution" else None)
+    records = universe(query, cells)
+
+    @cache
+    def law(indices: tuple[int, ...]) -> Law:
+        return _law(query, column(indices, records))
+
+    cost, seen = query.cost, _Worst()
+    for left, right in neighbouring_pairs(records, size, relation):
+        seen.add(law(left), law(right), cost, (left, right))
+    return seen.worst_case(
+        f"{query.name}, {relation}", lambda indices: tuple(records[index] for index in indices)
+    )
+
+
+def _worst_of_mechanism(mechanism: Mechanism, cells: int) -> WorstCase:
+    cost, seen = _mechanism_cost(mechanism), _Worst()
+    for left, right in neighbouring_values(mechanism, cells):
+        seen.add(mechanism.law(left), mechanism.law(right), cost, (left, right))
+    return seen.worst_case(type(mechanism).__name__, lambda value: value)
+
+
+class _Worst:
+    """The largest loss so far. Many pairs of laws compare alike, and are compared once."""
+
+    def __init__(self) -> None:
+        self._losses: dict[Any, Loss] = {}
+        self._pairs = 0
+        self._worst: tuple[Loss, Any] | None = None
+
+    def add(self, left: Law, right: Law, cost: Cost, inputs: tuple[Any, Any]) -> None:
+        key = comparison(left, right)
+        self._pairs += 1
+        if key in self._losses:
+            return
+        loss = self._losses[key] = _loss(left, right, cost)
+        # A violation that only exact numbers can tell comes before a loss that is larger by rounding.
+        if self._worst is None or _rank(loss) > _rank(self._worst[0]):
+            self._worst = loss, inputs
+
+    def worst_case(self, target: str, shown_as: Callable[[Any], Any]) -> WorstCase:
+        if self._worst is None:
+            raise InvalidParameter("there are no neighbouring pairs to audit")
+        loss, (left, right) = self._worst
+        return WorstCase(target, loss, self._pairs, shown_as(left), shown_as(right))
+
+
+def _rank(loss: Loss) -> tuple[bool, float]:
+    return not loss.holds, loss.amount
+
+
+def _law(query: Any, data: Column) -> Law:
+    query.check(data)
+    law: Law = query.law(query.look(data))
+    return law
+
+
+def _mechanism_cost(mechanism: Mechanism) -> Cost:
+    if isinstance(mechanism, GaussianMechanism):
+        return ZCDP(mechanism.event.rho)
+    return PureDP(mechanism.event.pure_epsilon)
+
+
+def _pure_epsilon(cost: Cost) -> Fraction:
+    return cost.epsilon if isinstance(cost, PureDP | Amount) else Fraction(0)
+
+
+def _charged(cost: Cost) -> float:
+    if isinstance(cost, Amount):
+        return 0.0
+    if isinstance(cost, ApproxDP):
+        return float(cost.delta)
+    return float(cost.epsilon if isinstance(cost, PureDP) else cost.rho)
+
+
+def _loss(left: Law, right: Law, cost: Cost) -> Loss:
+    if isinstance(cost, ApproxDP):
+        amount = hockey_stick(left, right, float(cost.epsilon))
+    elif isinstance(cost, ZCDP):
+        amount = concentrated(left, right)
+    elif isinstance(cost, PureDP | Amount):
+        return Loss(log_ratio(left, right), _charged(cost), cost, laplace_exponent(left, right))
+    else:
+        raise InvalidParameter(f"cost must be a budget, got {shown(cost)}")
+    return Loss(amount, _charged(cost), cost)

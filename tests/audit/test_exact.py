@@ -1,0 +1,128 @@
+"""The audit as its users see it: two inputs, the worst of many, and what it refuses."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.audit import exact, worst_case
+from sfumato.audit.pairs import neighbouring_pairs, neighbouring_values, universe
+from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.mechanisms import ClampedGeometric, GaussianMechanism, LaplaceMechanism
+from sfumato.privacy import ZCDP, Amount, ApproxDP, PureDP
+from sfumato.statistics import Count, Histogram, Mean, Sum
+
+LAPLACE = LaplaceMechanism(sensitivity=4, scale=Fraction(8))
+
+
+def test_the_loss_between_two_inputs_of_a_mechanism_is_exact():
+    loss = exact(LAPLACE, 0, 3)
+    assert loss.exponent == Fraction(3, 8)
+    assert loss.amount == pytest.approx(3 / 8, rel=1e-12)
+    assert loss.cost == PureDP(0.5)
+    assert loss.tightness == pytest.approx(0.75)
+    assert loss.holds
+
+
+def test_inputs_further_apart_than_the_sensitivity_do_not_hold():
+    assert not exact(LAPLACE, 0, 5).holds
+    assert not exact(LAPLACE, np.array([0, 0]), np.array([3, 2])).holds
+    assert exact(LAPLACE, np.array([0, 0]), np.array([2, 2])).holds
+
+
+def test_a_violation_below_the_rounding_of_floats_is_told_by_exact_numbers():
+    sensitivity = 10**15
+    mechanism = LaplaceMechanism(sensitivity=sensitivity, scale=Fraction(sensitivity))
+    assert exact(mechanism, 0, sensitivity).holds
+    assert exact(mechanism, 0, sensitivity + 1).amount == pytest.approx(1, abs=1e-12)
+    assert not exact(mechanism, 0, sensitivity + 1).holds
+
+
+def test_the_loss_between_two_columns_takes_the_number_of_rows_from_them():
+    query = Mean(budget=PureDP(1), neighbours="substitution", nulls="lower", bounds=(0, 10))
+    assert exact(query, [0.0, 5.0, 5.0], [10.0, 5.0, 5.0]).tightness == pytest.approx(1)
+    assert exact(query, [0.0, 5.0], [0.0, 5.0]).amount == 0
+
+
+def test_rows_that_are_no_neighbours_are_shown_as_such():
+    query = Sum(budget=PureDP(1), neighbours="add-remove", bounds=(0, 10))
+    assert not exact(query, [], [10.0, 10.0]).holds
+
+
+def test_a_free_answer_holds_only_if_it_never_changes():
+    free = Count(budget=PureDP(1), neighbours="substitution", nulls="lower")
+    same, other = exact(free, [1.0, 2.0], [1.0, 3.0]), exact(free, [1.0], [1.0, 3.0])
+    assert same.cost == Amount()
+    assert same.holds
+    assert same.tightness == 0
+    assert not other.holds
+    assert other.tightness == math.inf
+
+
+@pytest.mark.parametrize("budget", [PureDP(2), ApproxDP(1, 1e-5), ZCDP(0.5)], ids=repr)
+def test_the_worst_case_is_attained_by_the_inputs_that_it_names(budget):
+    query = Sum(budget=budget, neighbours="add-remove", bounds=(-1, 3))
+    worst = worst_case(query, size=2, cells=3)
+    assert exact(query, list(worst.left), list(worst.right)).amount == worst.loss.amount
+    assert "holds" in str(worst)
+
+
+def test_a_violated_worst_case_says_so():
+    # Rows that no neighbour relation covers: a sum audited with a charge for a smaller range.
+    class Careless(LaplaceMechanism):
+        def law(self, value):
+            return super().law(2 * value)
+
+    worst = worst_case(Careless(sensitivity=3, scale=Fraction(3)), cells=3)
+    assert not worst.loss.holds
+    assert "worst loss 2.0000" in str(worst)
+    assert "VIOLATED" in str(worst)
+
+
+def test_all_neighbouring_multisets_are_listed_once():
+    substitution = list(neighbouring_pairs((0.0, 1.0, 2.0), 2, "substitution"))
+    assert len(substitution) == 9
+    assert len(set(substitution)) == len(substitution)
+    assert all(len(left) == len(right) == 2 and left != right for left, right in substitution)
+    added = list(neighbouring_pairs((0.0, 1.0), 2, "add-remove"))
+    assert added == [((), (0,)), ((), (1,)), ((0,), (0, 0)), ((0,), (0, 1)), ((1,), (0, 1)), ((1,), (1, 1))]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "power", "most"),
+    [
+        (LAPLACE, 1, 4),
+        (GaussianMechanism(sensitivity_squared=2, sigma_squared=Fraction(9), coordinates=2), 2, 2),
+        (GaussianMechanism(sensitivity_squared=16, sigma_squared=Fraction(9), coordinates=1), 2, 16),
+        (ClampedGeometric(scale=Fraction(2)), 1, 1),
+    ],
+    ids=repr,
+)
+def test_values_of_a_mechanism_are_as_far_apart_as_it_allows_and_no_further(mechanism, power, most):
+    moves = [np.atleast_1d(right) - np.atleast_1d(left) for left, right in neighbouring_values(mechanism, 4)]
+    assert max((np.abs(move) ** power).sum() for move in moves) == most
+    wide = {np.count_nonzero(move) for move in moves}
+    assert wide == ({1} if isinstance(mechanism, ClampedGeometric) or most == 16 else {1, 2})
+
+
+def test_the_records_of_an_audit_try_every_rule_of_admission():
+    numbers = universe(Sum(budget=PureDP(1), bounds=(0, 1)), 2)
+    assert numbers[:2] == (0.0, 1.0)
+    assert min(numbers) < 0
+    assert math.inf in numbers
+    assert any(math.isnan(number) for number in numbers)
+    texts = universe(Histogram(budget=PureDP(1), categories=("a", "b")), 5)
+    assert texts == ("a", "b", "not a", None)
+
+
+def test_what_cannot_be_audited_is_refused():
+    with pytest.raises(InvalidParameter):
+        worst_case(Mean(budget=PureDP(1), bounds=(0, 1)))
+    with pytest.raises(InvalidParameter):
+        worst_case(LAPLACE, cells=0)
+    many = Histogram(
+        budget=ApproxDP(1, 1e-6), neighbours="add-remove", noise="gaussian", categories=tuple("abcd")
+    )
+    with pytest.raises(NotSupported):
+        exact(many, np.array([], dtype=str), np.array(list("abcd")))

@@ -1,0 +1,50 @@
+"""T1: the true loss of what is sampled, for all small neighbours, is at most the charge, and attains it.
+
+`pytest tests/contracts -s` prints how tight every charge is.
+"""
+
+import pytest
+from tests.contracts.privacy import (
+    EVERYTHING,
+    MAIN,
+    MECHANISM_CELLS,
+    QUESTIONS,
+    all_pairs,
+    assert_private,
+    cases,
+    mechanisms,
+    must_be_tight,
+)
+
+from sfumato.audit import worst_case
+from sfumato.privacy import ZCDP, ApproxDP, PureDP
+from sfumato.statistics import STATISTICS
+
+
+def name(value):
+    return value if isinstance(value, str) else repr(value)
+
+
+@pytest.mark.parametrize(("question", "relation", "budget"), EVERYTHING, ids=name)
+def test_no_neighbours_lose_more_than_was_charged(question, relation, budget):
+    for case in cases(question, relation, budget):
+        worst = assert_private(case)
+        row = f"{question:24} {relation:12} {worst.pairs:6,} pairs  {worst.loss.tightness:.4f}  {case}"
+        print(row)
+        if must_be_tight(case, worst):
+            assert worst.loss.tightness >= 0.999, row
+
+
+def test_the_contract_covers_every_statistic_and_a_hundred_thousand_pairs():
+    assert {kind for kind, _ in QUESTIONS.values()} == set(STATISTICS.values())
+    assert {type(budget) for budget in MAIN} == {PureDP, ApproxDP, ZCDP}
+    assert all_pairs() >= 100_000
+
+
+@pytest.mark.parametrize("mechanism", mechanisms(), ids=repr)
+def test_no_mechanism_costs_more_than_its_event_says_and_each_attains_it(mechanism):
+    worst = worst_case(mechanism, cells=MECHANISM_CELLS)
+    print(worst)
+    assert worst.loss.holds, f"{worst}: {worst.left} and {worst.right}"
+    # Gaussian noise of a small scale is narrower than its parameter says, and costs a little less.
+    assert worst.loss.tightness >= 0.95
