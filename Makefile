@@ -15,10 +15,10 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types layers doctests bench clean
+.PHONY: help demo test check format lint types layers doctests bench bench-quick clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.demo  ## Print private statistics of fictional salaries, with their intervals
 	@$(BIN)/python examples/salaries/demo.py
@@ -46,13 +46,10 @@ doctests: $(VENV)/.dev
 	@$(BIN)/python -m pytest --doctest-modules src/sfumato
 
 bench: $(BENCH_VENV)/.bench  ## Time sfumato beside its peers (an environment of its own)
-	@set -e; for name in $(BENCHMARKS); do \
-	    if [ -f benchmarks/$$name.py ]; then \
-	        echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; \
-	    else \
-	        echo "== benchmarks/$$name.py does not exist, skipped"; \
-	    fi; \
-	done
+	@set -e; for name in $(BENCHMARKS); do $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
+
+bench-quick: $(VENV)/.dev  ## Run every benchmark on small sizes, without the peers
+	@set -e; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --quick; done
 
 clean:  ## Remove the environments, caches and builds
 	rm -rf $(VENV) $(BENCH_VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

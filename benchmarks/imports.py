@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from timing import show, verdict
+from timing import quick, show, verdict
 
 STATEMENTS = (
     "pass",
@@ -26,7 +26,9 @@ def seconds(statement: str) -> float | None:
     return time.perf_counter() - start if done.returncode == 0 else None
 
 
-def main(repeats: int = 15) -> None:
+def main() -> None:
+    short = quick(__doc__)
+    repeats = 3 if short else 15
     times: dict[str, list[float]] = {statement: [] for statement in STATEMENTS}
     for turn in range(repeats + 1):
         for statement in STATEMENTS:
@@ -41,7 +43,7 @@ def main(repeats: int = 15) -> None:
             rows.append((statement, "not installed", "", ""))
             continue
         beyond = middle[statement] - bare
-        goal = verdict(beyond <= 2 * numpy) if statement == "import sfumato" else ""
+        goal = verdict(beyond <= 2 * numpy, short=short) if statement == "import sfumato" else ""
         rows.append((statement, f"{beyond * 1e3:.1f}", f"{beyond / numpy:.2f}", goal))
     show("import time beyond a bare interpreter", ("statement", "ms", "x numpy", "goal 2.00"), rows)
 

@@ -1,5 +1,6 @@
 """Fair timing: the contenders take turns within one run, and medians are compared."""
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -7,9 +8,18 @@ from collections.abc import Callable, Mapping
 from rich.console import Console
 from rich.table import Table
 
+Contenders = Mapping[str, Callable[[], object]]
 
-def medians(contenders: Mapping[str, Callable[[], object]], repeats: int = 7) -> dict[str, float]:
-    """The median seconds of each contender; they take turns, so that a busy moment hits all of them."""
+
+def quick(description: str) -> bool:
+    """Whether the script was asked for a short run, which shows that it works and proves no figure."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes and few repeats, for a smoke test")
+    return bool(parser.parse_args().quick)
+
+
+def turns(contenders: Contenders, repeats: int) -> dict[str, list[float]]:
+    """The seconds of each contender, repeat by repeat; they take turns, so that a busy moment hits all."""
     for run in contenders.values():
         run()  # caches, tables and lazy imports are made once and not timed
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
@@ -18,7 +28,12 @@ def medians(contenders: Mapping[str, Callable[[], object]], repeats: int = 7) ->
             start = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}
+    return seconds
+
+
+def medians(contenders: Contenders, repeats: int = 7) -> dict[str, float]:
+    """The median seconds of each contender."""
+    return {name: statistics.median(times) for name, times in turns(contenders, repeats).items()}
 
 
 def show(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -31,6 +46,6 @@ def show(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> No
     Console(width=110).print(table)
 
 
-def verdict(holds: bool) -> str:
-    """A word for a goal."""
-    return "holds" if holds else "MISSED"
+def verdict(holds: bool, *, short: bool = False) -> str:
+    """A word for a goal; a short run does not judge."""
+    return "not judged" if short else "holds" if holds else "MISSED"
