@@ -153,6 +153,18 @@ def test_a_step_that_breaks_a_rule_is_refused(step, rule):
         Grid.of_step(0, 1, step)
 
 
+@pytest.mark.parametrize("ratio", ["1.01", "1.1", "1.2", "1.5", "2", "3", "10"])
+@pytest.mark.parametrize("lower", ["0.001", "0.03", "0.1", "1", "7"])
+def test_a_geometric_grid_has_a_cell_for_each_power_of_its_ratio(lower, ratio):
+    low, factor = Fraction(lower), Fraction(ratio)
+    for cells in (1, 2, 3, 7, 20, 60):
+        grid = Grid.geometric(low, low * factor**cells, ratio=factor)
+        assert grid.cells == cells
+        exact = [float(low * factor**i) for i in range(cells + 1)]
+        assert [float(edge) for edge in grid.edges] == exact
+        assert grid.index(exact[:-1]).tolist() == list(range(cells))
+
+
 def test_bounds_too_close_for_float64_are_refused():
     for build in (Grid, Lattice.over):
         options = {"cells": 4} if build is Grid else {"points": 4, "origin": 0}

@@ -36,10 +36,13 @@ def refused_without_charge(asked, values, relation, **others):
     """The same refusal from the front function and from a session, where nothing is charged."""
     message = refused(lambda: asked.front(values, neighbours=relation, **others))
     ledger = sf.MemoryLedger(sf.PureDP(10**7), neighbours=relation)
-    data = sf.Dataset({"x": values}, unit="row", neighbours=relation)
-    session = sf.Session(data, budget=sf.PureDP(10**7), ledger=ledger)
-    refused(lambda: session.answer(asked.query(**others)))
-    assert session.spent == ledger.spent == Amount()
+
+    def ask():
+        data = sf.Dataset({"x": values}, unit="row", neighbours=relation)
+        sf.Session(data, budget=sf.PureDP(10**7), ledger=ledger).answer(asked.query(**others))
+
+    refused(ask)
+    assert ledger.spent == Amount()
     assert ledger.entries == ()
     return message
 
@@ -250,6 +253,7 @@ BAD_BOUNDS = {
     "too large": ((0, 1e200), "upper must be 0 or between 2**-500 and 2**500 in size, got upper=1e+200"),
     "five thousand digits": ((0, 10**5000), "upper must be a number of at most 2048 bits"),
     "one missing": ((None, 1), "lower must be a number, got lower=None"),
+    "a pair within": (((1, 2), 3), "lower must be a number, got lower=(1, 2)"),
 }
 
 
@@ -304,11 +308,11 @@ BAD_CONDITIONS = {
     "NaN": ({"between": (NAN, 1)}, "between must be finite, got between=nan"),
     "infinite": ({"between": (0, INF)}, "between must be finite, got between=inf"),
     "reversed": ({"between": (1, 0)}, "between must be increasing, got between=(1, 0)"),
-    "one number": ({"between": 3}, "between must be a pair (low, high), got between=3"),
-    "text": ({"between": "01"}, "between must be a pair (low, high), got between='01'"),
+    "one number": ({"between": 3}, "between must be a pair (lower, upper), got between=3"),
+    "text": ({"between": "01"}, "between must be a pair (lower, upper), got between='01'"),
     "booleans": ({"between": (False, True)}, "between must be a number, got between=False"),
     "both": ({"between": (0, 1), "equals": 1}, "equals and between must not both be given"),
-    "nothing": ({"equals": []}, "equals must be text, whole numbers or booleans, got equals=()"),
+    "nothing": ({"equals": []}, "equals must be text, whole numbers or booleans, got equals=[]"),
     "a set": ({"equals": {1}}, "equals must be text, whole numbers or booleans, got equals={1}"),
     "a float": ({"equals": 1.5}, "equals must be text, whole numbers or booleans, got equals=1.5"),
     "two kinds": ({"equals": [1, True]}, "equals must be distinct and of one type, got equals="),
@@ -406,6 +410,38 @@ def test_dates_nested_and_foreign_types_are_refused_without_a_charge(asked, rela
         assert message.startswith("column ")
     for column in FOREIGN:
         refused(lambda column=column: asked.front(column, neighbours=relation))
+
+
+NEIGHBOURS_OF_NOTHING = {
+    "proportion": (lambda values, **facts: sf.proportion(values, epsilon=1, **facts), [True]),
+    "histogram": (lambda values, **facts: sf.histogram(values, categories=["a"], epsilon=1, **facts), ["a"]),
+    "count": (lambda values, **facts: sf.count(values, equals="a", epsilon=1, **facts), ["a"]),
+    "mean": (lambda values, **facts: sf.mean(values, bounds=(0, 1), epsilon=1, **facts), [0.5]),
+}
+
+
+@pytest.mark.parametrize(("ask", "one"), NEIGHBOURS_OF_NOTHING.values(), ids=NEIGHBOURS_OF_NOTHING)
+def test_a_list_without_values_is_answered_like_its_neighbours(ask, one):
+    pairs = [
+        ([], one, "add-remove"),
+        ([None, None], [None, *one], "substitution"),
+        ([None], one, "add-remove"),
+    ]
+    for left, right, relation in pairs:
+        answers = [ask(values, neighbours=relation) for values in (left, right)]
+        assert answers[0].event == answers[1].event
+        assert answers[0].query == answers[1].query
+
+
+class Raising(float):
+    def __float__(self):
+        raise RuntimeError("987654.321")
+
+
+@pytest.mark.parametrize("bad", [Decimal("sNaN"), Decimal("NaN"), Raising(1.0), 10**400, Decimal("1e9999")])
+def test_no_number_in_a_list_can_raise(bad):
+    release = sf.mean([bad, 1.0, 1.0], bounds=(0, 10), epsilon=1e6)
+    assert 0.9 < release.value <= 4.1
 
 
 def test_categories_that_a_column_cannot_hold_are_refused():

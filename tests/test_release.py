@@ -196,8 +196,9 @@ def test_text_states_answer_interval_cost_relation_and_method():
         [
             "count of age",
             "  count     42       [39, 45]",
-            "  cost: PureDP(epsilon=1.0), add-remove: the number of rows is private",
-            "  method: discrete Laplace noise of scale 1.0, clamped to 0",
+            "  cost: PureDP(epsilon=1.0), add-remove: "
+            "one row is added or removed; the number of rows is private",
+            "  method: discrete Laplace noise of scale 1, clamped to 0",
         ]
     )
     assert repr(release_of()) == str(release_of())
@@ -305,3 +306,15 @@ def test_a_confidence_outside_zero_and_one_is_refused_by_name(confidence):
 def test_a_release_cannot_be_changed():
     with pytest.raises(AttributeError):
         release_of().outcome = (7,)
+
+
+def test_the_labels_of_bins_are_distinct_and_exact():
+    release = sf.histogram([1234567.0], edges=[1234566, 1234567, 1234568.5], epsilon=1)
+    assert release.query.labels() == ("[1234566, 1234567)", "[1234567, 1234568.5]")
+
+
+def test_a_release_says_that_dropped_nulls_make_the_size_private():
+    values = np.linspace(0, 1, 100)
+    private, public = (sf.mean(values, bounds=(0, 1), epsilon=1, nulls=rule) for rule in ("drop", "lower"))
+    assert any("number of values is private" in note for note in private.notes)
+    assert not any("number of values is private" in note for note in public.notes)

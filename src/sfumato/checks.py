@@ -7,6 +7,8 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import TypeVar
 
+import numpy as np
+
 from sfumato.errors import InvalidParameter
 
 Number = int | float | Fraction | Decimal
@@ -71,6 +73,14 @@ def whole(name: str, value: object, *, least: int, most: int) -> int:
     return number
 
 
+def pair(name: str, value: object) -> tuple[object, object]:
+    """The two items of a tuple, a list or an array of two."""
+    items = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
+    if not isinstance(items, list | tuple) or len(items) != 2:
+        raise InvalidParameter(f"{name} must be a pair (lower, upper), got {name}={shown(value)}")
+    return items[0], items[1]
+
+
 def one_of(name: str, value: T, options: Sequence[T]) -> T:
     """`value` if it is one of the options."""
     if not any(type(value) is type(option) and value == option for option in options):
@@ -99,6 +109,15 @@ def decimal(value: Fraction) -> str:
     if Fraction(str(nearest)) == value:
         return str(nearest)
     return str(value) if len(str(value)) <= 24 else f"~{nearest:.12g}"
+
+
+def compact(value: Fraction) -> str:
+    """A public number for people: whole numbers without a point, others as `decimal`.
+
+    >>> compact(Fraction(250_000)), compact(Fraction(1, 10))
+    ('250000', '0.1')
+    """
+    return str(value.numerator) if value.denominator == 1 and abs(value) < 10**24 else decimal(value)
 
 
 def float_up(value: Fraction) -> float:

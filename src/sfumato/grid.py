@@ -21,7 +21,7 @@ MAX_CELLS = 2**32
 MAX_EDGES = 2**20
 # |x| / step up to here leaves float64 enough bits to give every grid point its own cell (see Grid.index).
 MAX_RATIO = 2**40
-# A lattice step is at least this part of the larger bound, and so at least 2**8 steps of float64.
+# A lattice step is at least half of this part of the larger bound, and so at least 2**7 steps of float64.
 FINEST = 2**44
 
 
@@ -53,6 +53,10 @@ class Cells(Protocol):
 @dataclass(frozen=True, init=False)
 class Grid:
     """Equally spaced public points; cell i is [value(i), value(i+1)), the last one closed.
+
+    Guarantee:
+        Never depends on data. Points are exact, and each is found in its own cell; a value within the
+        rounding of float64 below a point may be counted with it. Proof: docs/proofs/counting.md.
 
     Args:
         lower, upper: the public bounds; values outside are clamped to them.
@@ -104,16 +108,16 @@ class Grid:
         low, high = exact_bounds(lower, upper)
         if low <= 0:
             raise InvalidParameter(f"lower must be positive on a geometric grid, got lower={shown(lower)}")
-        exact_factor = exact("ratio", ratio)
-        if exact_factor <= 1:
+        factor = exact("ratio", ratio)
+        if factor <= 1:
             raise InvalidParameter(f"ratio must be above 1, got ratio={shown(ratio)}")
-        # Any ratio that passes upper at once gives the same single cell.
-        factor = float(min(exact_factor, high / low))
-        if factor == 1 or math.log(high / low) / math.log(factor) > MAX_EDGES:
+        if math.log(float(high / low)) > MAX_EDGES * math.log1p(float(min(factor - 1, Fraction(2**500)))):
             raise InvalidParameter(f"ratio must leave at most {MAX_EDGES} cells, got ratio={shown(ratio)}")
-        points = [float(low)]
-        while points[-1] * factor < float(high):
-            points.append(points[-1] * factor)
+        points, point = [], low
+        while float(point) < float(high):
+            points.append(float(point))
+            # 128 digits keep every point within half a step of float64 of the exact one, and the cost linear.
+            point = min(_rounded(point * factor), high)
         return Edges((*points, float(high)))
 
     def _set(self, lower: Fraction, upper: Fraction, cells: int, step: Fraction) -> None:
@@ -129,7 +133,7 @@ class Grid:
         return self.lower + whole("index", index, least=0, most=self.cells) * self.step
 
     def index(self, values: Floats | Sequence[float]) -> Ints:
-        """The cell of each value, clamped to the grid; `index(float(value(i)))` is i for every i."""
+        """The cell of each value, clamped to the grid; `index(float(value(i)))` is i for every cell i."""
         located = np.empty(len(values))
         self.locate(np.asarray(values, dtype=np.float64), located)
         return located.astype(np.int64)
@@ -153,6 +157,10 @@ class Grid:
 @dataclass(frozen=True)
 class Edges:
     """Cells between public edges in increasing order; cell i is [edges[i], edges[i+1]), the last closed.
+
+    Guarantee:
+        Never depends on data. Edges are exact, and each is found in its own cell.
+        Proof: docs/proofs/counting.md.
 
     >>> bands = Edges((0, 18, 65, 120))
     >>> bands.cells, bands.index([17.9, 18.0, 120.0]).tolist()
@@ -269,6 +277,12 @@ class Lattice:
             np.multiply(out, float(1 / self.step), out=out)
         np.clip(out, self.low, self.high, out=out)
         np.rint(out, out=out)
+
+
+def _rounded(number: Fraction) -> Fraction:
+    """A positive number to 128 significant bits."""
+    shift = 128 - (number.numerator.bit_length() - number.denominator.bit_length())
+    return Fraction(round(number * Fraction(2) ** shift)) / Fraction(2) ** shift
 
 
 def _power_of_two(size: Fraction) -> Fraction:

@@ -40,6 +40,8 @@ class Query(Protocol):
     """
 
     name: ClassVar[str]
+    # Whether the accuracy depends on the number of values, which may be private.
+    sized: ClassVar[bool]
 
     @property
     def column(self) -> str: ...

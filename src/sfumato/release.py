@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.privacy import Event
+from sfumato.privacy.neighbours import MEANINGS
 from sfumato.query import Answer, Cost, Interval, Outcome, Query, parameters
 
 FORMAT = 1
-RELATIONS = {
-    "substitution": "substitution: the number of rows is public",
-    "add-remove": "add-remove: the number of rows is private",
-}
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Release:
 
     @property
     def cost(self) -> Cost:
-        """What was charged."""
+        """What the release costs, on its own."""
         return self.query.cost
 
     @property
@@ -136,7 +133,7 @@ class Release:
         return f"{self.query.name} of {printable(self.query.column)}"
 
     def _facts(self) -> list[tuple[str, str]]:
-        relation = RELATIONS.get(self.query.neighbours or "", "")
+        relation = f"{self.query.neighbours}: {MEANINGS[self.query.neighbours or 'substitution']}"
         return [
             ("cost", f"{self.cost!r}, {relation}"),
             ("method", self.method),

@@ -208,4 +208,4 @@ def test_a_law_is_its_noise_around_the_value(mechanism: Any) -> None:
     assert [law.logpmf(10**20 + k) for k in offsets] == [mechanism.noise.logpmf(k) for k in offsets]
     drawn = mechanism.law(np.array([0, 100, -100])).sample(SeededBits(61))
     assert np.abs(drawn - [0, 100, -100]).max() < 60
-    assert mechanism.method.startswith("discrete ")
+    assert mechanism.described().startswith("discrete ")

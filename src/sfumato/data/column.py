@@ -11,14 +11,16 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.checks import shown
-from sfumato.errors import SchemaMismatch
+from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import Floats
 
-Kind = Literal["integer", "real", "boolean", "text"]
+# A list without a value is of no known kind: it must be answered like its neighbours, whatever they hold.
+Kind = Literal["integer", "real", "boolean", "text", "unknown"]
 Category = str | int | bool
 
 # One chunk of float64 and its scratch fit in a core's second-level cache.
 CHUNK = 2**16
+MAX_CATEGORIES = 2**20
 # What a column is called that was given none.
 UNNAMED = "values"
 
@@ -42,13 +44,15 @@ class Column:
 
     def require(self, *kinds: Kind, hint: str = "") -> None:
         """Refuse a column of another kind; the kind is a public fact."""
-        if self.kind not in kinds:
+        if self.kind not in (*kinds, "unknown"):
             wanted = " or ".join(kinds)
             raise SchemaMismatch(f"column {self.name!r} must be {wanted}, but it stores {self.kind}{hint}")
 
     def require_categories(self, categories: Sequence[Category]) -> None:
         """Refuse categories that this kind of column can never hold."""
-        fitting = {"integer": int, "real": int, "boolean": bool, "text": str}[self.kind]
+        fitting = {"integer": int, "real": int, "boolean": bool, "text": str}.get(self.kind)
+        if fitting is None:
+            return
         if any(type(category) is not fitting for category in categories):
             raise SchemaMismatch(
                 f"column {self.name!r} stores {self.kind}, so categories must be {fitting.__name__}, "
@@ -96,6 +100,24 @@ class Column:
         return in_order.tolist(), known - int(counts.sum())
 
 
+def checked_categories(name: str, given: object) -> tuple[Category, ...]:
+    """Distinct public categories of one type, from one or several."""
+    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes)
+    listed = tuple(_plain(item) for item in given) if several else (_plain(given),)  # type: ignore[attr-defined]
+    if len(listed) > MAX_CATEGORIES:
+        raise InvalidParameter(f"{name} must be at most {MAX_CATEGORIES}, got {len(listed)}")
+    if not listed or not all(type(item) in (str, int, bool) for item in listed):
+        raise InvalidParameter(f"{name} must be text, whole numbers or booleans, got {name}={shown(given)}")
+    if len(set(map(type, listed))) != 1 or len(set(listed)) != len(listed):
+        raise InvalidParameter(f"{name} must be distinct and of one type, got {name}={shown(given)}")
+    return listed  # type: ignore[return-value]
+
+
+def _plain(item: object) -> object:
+    # NumPy's scalars are what np.unique and iteration over arrays give.
+    return item.item() if isinstance(item, np.generic) else item
+
+
 def admit(values: Any, name: str | None = None) -> Column:
     """The column behind an array, a list or a pandas, Polars or PyArrow series.
 
@@ -111,7 +133,7 @@ def admit(values: Any, name: str | None = None) -> Column:
     if isinstance(values, Column):
         return values
     if isinstance(values, list | tuple | range):
-        values = _array_of(values, name or UNNAMED)
+        return _admit_list(values, name or UNNAMED)
     if isinstance(values, np.ndarray):
         return _admit_array(values, name or UNNAMED)
     return _admit_series(values, name)
@@ -120,17 +142,19 @@ def admit(values: Any, name: str | None = None) -> Column:
 _ARRAY_KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "real", "b": "boolean"}
 
 
-def _array_of(values: Sequence[Any], name: str) -> np.ndarray[Any, Any]:
+def _admit_list(values: Sequence[Any], name: str) -> Column:
     kinds = {_item_kind(value) for value in values} - {"null"}
-    if kinds <= {"number"}:
-        return np.array(
-            [math.nan if value is None else _nearest(value) for value in values], dtype=np.float64
-        )
+    if not kinds:
+        blank = np.full(len(values), np.nan)
+        return Column(name, "unknown", True, len(blank), lambda start, stop: blank[start:stop], Counter)
+    if kinds == {"number"}:
+        numbers = [math.nan if value is None else _nearest(value) for value in values]
+        return _admit_array(np.array(numbers, dtype=np.float64), name)
     if kinds == {"boolean"}:
-        missing = [value is None for value in values]
-        return np.ma.MaskedArray(np.array([bool(value) for value in values], dtype=bool), mask=missing)
+        filled = np.array([bool(value) for value in values], dtype=bool)
+        return _admit_array(np.ma.MaskedArray(filled, mask=[value is None for value in values]), name)
     if kinds == {"text"}:
-        return np.array([*values, None], dtype=object)[:-1]
+        return _admit_array(np.array([*values, None], dtype=object)[:-1], name)
     raise SchemaMismatch(f"column {name!r} must be a list of only numbers, only booleans or only text")
 
 
@@ -149,6 +173,8 @@ def _nearest(value: Any) -> float:
         return float(value)
     except OverflowError:  # an integer beyond float64 is clamped like an infinity
         return math.inf if value > 0 else -math.inf
+    except Exception:
+        return math.nan
 
 
 def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:

@@ -23,7 +23,9 @@ MAX_ROWS = 2**62
 class Counts:
     """How many records fall in each cell of a public grid.
 
-    Private: nothing here may be published without a mechanism.
+    Guarantee:
+        Exact integers for any counts up to 2**62 records; one record moves one cell by one. Private: nothing
+        here may be published without a mechanism. Proof: docs/proofs/counting.md.
 
     >>> counts = Counts.of([0.1, 0.2, 0.9, float("nan")], Grid(0, 1, cells=2))
     >>> counts.cells.tolist(), counts.size, counts.sum, counts.sum_of_squares
@@ -86,10 +88,9 @@ class Counts:
         return self._power(2)
 
     def _power(self, power: int) -> int:
-        index = np.arange(len(self.cells), dtype=np.int64)
-        if self.size * len(self.cells) ** power < MAX_ROWS:
-            return int(index**power @ self.cells)
-        return sum(int(i) ** power * int(self.cells[i]) for i in np.flatnonzero(self.cells))
+        # Python integers for any counts, so that the time does not follow the number of records.
+        index = np.arange(len(self.cells), dtype=object) ** power
+        return int(index @ self.cells.astype(object))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.checks import Number, one_of, shown
-from sfumato.data.column import Category, Column, admit
+from sfumato.checks import Number, one_of, pair, shown
+from sfumato.data.column import Category, Column, admit, checked_categories
 from sfumato.data.counts import NULL_RULES, NullRule
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import exact_bounds
@@ -17,6 +17,9 @@ DISTINCT = "frame must have distinct column names, but two are the same as text"
 @dataclass(frozen=True)
 class Field:
     """The public facts of one column: bounds or categories, and what becomes of nulls.
+
+    Guarantee:
+        Holds what you declare and never looks at the data; a wrong declaration is refused at once.
 
     Args:
         bounds: (lower, upper) of a numeric column, from public knowledge.
@@ -33,17 +36,18 @@ class Field:
 
     def __post_init__(self) -> None:
         if self.bounds is not None:
-            if not _is_pair(self.bounds):
-                raise InvalidParameter(
-                    f"bounds must be a pair (lower, upper), got bounds={shown(self.bounds)}"
-                )
-            exact_bounds(*self.bounds)
+            exact_bounds(*pair("bounds", self.bounds))
+        if self.categories is not None:
+            object.__setattr__(self, "categories", checked_categories("categories", self.categories))
         if self.nulls is not None:
             one_of("nulls", self.nulls, NULL_RULES)
 
 
 class Dataset:
     """A table of private data, its privacy unit and its neighbour relation.
+
+    Guarantee:
+        Nothing here reads a value, except that a Python list is read once, when the data set is made.
 
     Args:
         frame: a pandas, Polars or PyArrow table, or a mapping from names to arrays.
@@ -77,6 +81,12 @@ class Dataset:
             raise InvalidParameter(f"name must be 1 to 200 printable characters, got name={shown(name)}")
         self.name = name
         self._columns = _columns(frame)
+        # A list has its type in its values, and so is read here, once; other columns know theirs.
+        self._admitted: dict[str, Column] = {
+            column: admit(values, column)
+            for column, values in self._columns.items()
+            if isinstance(values, list | tuple | range)
+        }
         if not isinstance(schema, Mapping | None):
             raise InvalidParameter(f"schema must map names to Field, got schema={shown(schema)}")
         self.schema = dict(schema or {})
@@ -86,9 +96,11 @@ class Dataset:
             self._require(column)
 
     def column(self, name: str) -> Column:
-        """The column, admitted by its type; its values are not read."""
+        """The column, admitted by its type when the data set was made; its values are not read."""
         self._require(name)
-        return admit(self._columns[name], name)
+        if name not in self._admitted:
+            self._admitted[name] = admit(self._columns[name], name)
+        return self._admitted[name]
 
     def field(self, name: str) -> Field:
         """The declared public facts of a column, empty if it is not in the schema."""
@@ -98,10 +110,6 @@ class Dataset:
         if not isinstance(name, str) or name not in self._columns:
             known = ", ".join(map(repr, list(self._columns)[:20])) or "none"
             raise SchemaMismatch(f"column {shown(name)} is not in the data, whose columns are {known}")
-
-
-def _is_pair(bounds: object) -> bool:
-    return isinstance(bounds, tuple | list) and len(bounds) == 2
 
 
 def _is_name(name: object) -> bool:

@@ -5,7 +5,15 @@ from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.geometric import ClampedGeometric
 from sfumato.mechanisms.laplace import LaplaceMechanism
 
+# Every mechanism: the contract tests read it, so that none is left out of the exact audit.
+MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[ClampedGeometric], ...] = (
+    LaplaceMechanism,
+    GaussianMechanism,
+    ClampedGeometric,
+)
+
 __all__ = [
+    "MECHANISMS",
     "Additive",
     "ClampedGeometric",
     "GaussianMechanism",

@@ -18,7 +18,20 @@ Additive = LaplaceMechanism | GaussianMechanism
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one changed record can move an integer vector, in L1 and L2, and in how many coordinates."""
+    """How far one changed record can move an integer vector, in L1 and L2, and in how many coordinates.
+
+    Guarantee:
+        None of its own: it states the bound that a statistic proved (docs/proofs/sums.md), and the cost of
+        the noise is right if the bound is.
+
+    Args:
+        l1: the largest L1 norm of a change.
+        l2_squared: the largest squared L2 norm of a change.
+        coordinates: how many coordinates can change at once.
+
+    >>> Sensitivity.scalar(3)
+    Sensitivity(l1=3, l2_squared=9, coordinates=1)
+    """
 
     l1: int
     l2_squared: int
@@ -33,6 +46,14 @@ class Sensitivity:
 @lru_cache(maxsize=256)
 def additive(budget: Budget, sensitivity: Sensitivity, noise: Noise = "auto") -> Additive:
     """The additive mechanism for a budget; `auto` takes the smaller variance among those that fit it.
+
+    Guarantee:
+        The noise costs at most `budget` for changes within `sensitivity`: pure DP with Laplace noise, the
+        budget's own kind with Gaussian noise. Proofs: docs/proofs/laplace.md, docs/proofs/gaussian.md.
+
+    Raises:
+        InvalidParameter: the budget does not allow the noise that was asked for.
+        NotSupported: `noise="gaussian"` needs a scale outside what is proved.
 
     >>> from sfumato.privacy import ApproxDP
     >>> type(additive(ApproxDP(1, 1e-6), Sensitivity.scalar(1))).__name__

@@ -63,10 +63,9 @@ class GaussianMechanism:
         """The law of the noise on one coordinate."""
         return DiscreteGaussian(self.sigma_squared)
 
-    @property
-    def method(self) -> str:
-        """The mechanism in words."""
-        return f"discrete Gaussian noise of standard deviation {sqrt(self.sigma_squared):.6g}"
+    def described(self, step: Fraction = Fraction(1)) -> str:
+        """The mechanism in words, in units where one step of the integers is `step`."""
+        return f"discrete Gaussian noise of standard deviation {sqrt(self.sigma_squared) * float(step):.6g}"
 
     def law(self, value: int | Ints) -> Law:
         """The law of the answer when the data's value is `value`."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.checks import decimal, positive, whole
+from sfumato.checks import positive, whole
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteLaplace, Law, Shifted
 from sfumato.privacy import LaplaceEvent, laplace_scale
@@ -47,10 +47,9 @@ class LaplaceMechanism:
         """The law of the noise on one coordinate."""
         return DiscreteLaplace(self.scale)
 
-    @property
-    def method(self) -> str:
-        """The mechanism in words."""
-        return f"discrete Laplace noise of scale {decimal(self.scale)}"
+    def described(self, step: Fraction = Fraction(1)) -> str:
+        """The mechanism in words, in units where one step of the integers is `step`."""
+        return f"discrete Laplace noise of scale {float(self.scale * step):.6g}"
 
     def law(self, value: int | Ints) -> Law:
         """The law of the answer when the data's value is `value`."""

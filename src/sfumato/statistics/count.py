@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
-from sfumato.checks import exact, shown
-from sfumato.data.column import Category, Column
+from sfumato.checks import exact, pair, shown
+from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Sums
 from sfumato.data.matches import Matches
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Clamped, Law, Point
 from sfumato.mechanisms import Additive, ClampedGeometric, LaplaceMechanism, Sensitivity, additive
-from sfumato.privacy import Event, FreeEvent
-from sfumato.query import Cost, Interval, Outcome
-from sfumato.statistics.statistic import Statistic, checked_confidence, cost_of
+from sfumato.privacy import FreeEvent
+from sfumato.query import Interval, Outcome
+from sfumato.statistics.statistic import Statistic, checked_confidence
 
-MAX_CATEGORIES = 2**20
 FREE = FreeEvent("the number of rows is public under substitution")
 
 
@@ -31,7 +28,7 @@ class Condition(Statistic):
         between: the closed public range that counts, (low, high).
     """
 
-    equals: Category | tuple[Category, ...] | None = None
+    equals: Category | Sequence[Category] | None = None
     between: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -39,7 +36,7 @@ class Condition(Statistic):
         if self.equals is not None and self.between is not None:
             raise InvalidParameter("equals and between must not both be given")
         if self.equals is not None:
-            object.__setattr__(self, "equals", categories("equals", self.equals))
+            object.__setattr__(self, "equals", checked_categories("equals", self.equals))
         if self.between is not None:
             object.__setattr__(self, "between", _range(self.between))
 
@@ -91,22 +88,12 @@ class Count(Condition):
         return additive(self.budget, Sensitivity.scalar(1), self.noise)
 
     @property
-    def event(self) -> Event:
-        """What a release costs."""
-        return self.mechanism if isinstance(self.mechanism, FreeEvent) else self.mechanism.event
-
-    @property
-    def cost(self) -> Cost:
-        """What is charged."""
-        return cost_of(self.budget, self.mechanism)
-
-    @property
     def method(self) -> str:
         """The mechanism in words."""
         if isinstance(self.mechanism, FreeEvent):
             return f"exact: {FREE.reason}"
         most = "" if self.rows is None else " and to the number of rows"
-        return f"{self.mechanism.method}, clamped to 0{most}"
+        return f"{self.mechanism.described()}, clamped to 0{most}"
 
     def check(self, column: Column) -> None:
         """Any column can be counted."""
@@ -150,10 +137,6 @@ class Count(Condition):
         level = checked_confidence(confidence)
         return 0.0 if isinstance(self.mechanism, FreeEvent) else float(self.mechanism.noise.radius(level))
 
-    def labels(self) -> tuple[str, ...]:
-        """The name of the one number released."""
-        return ("count",)
-
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
         if self.error(0, 0.95) >= max(outcome[0], 1):
@@ -161,28 +144,8 @@ class Count(Condition):
         return ()
 
 
-def categories(name: str, given: object) -> tuple[Category, ...]:
-    """Distinct public categories, from one or several."""
-    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes)
-    listed = tuple(_plain(item) for item in given) if several else (_plain(given),)  # type: ignore[attr-defined]
-    if len(listed) > MAX_CATEGORIES:
-        raise InvalidParameter(f"{name} must be at most {MAX_CATEGORIES}, got {len(listed)}")
-    if not listed or not all(type(item) in (str, int, bool) for item in listed):
-        raise InvalidParameter(f"{name} must be text, whole numbers or booleans, got {name}={shown(given)}")
-    if len(set(map(type, listed))) != 1 or len(set(listed)) != len(listed):
-        raise InvalidParameter(f"{name} must be distinct and of one type, got {name}={shown(given)}")
-    return listed  # type: ignore[return-value]
-
-
-def _plain(item: object) -> object:
-    # NumPy's scalars are what np.unique and iteration over arrays give.
-    return item.item() if isinstance(item, np.generic) else item
-
-
 def _range(between: object) -> tuple[float, float]:
-    if not isinstance(between, tuple | list) or len(between) != 2:
-        raise InvalidParameter(f"between must be a pair (low, high), got between={shown(between)}")
-    low, high = exact("between", between[0]), exact("between", between[1])
+    low, high = (exact("between", end) for end in pair("between", between))
     if low > high:
         raise InvalidParameter(f"between must be increasing, got between={shown(between)}")
     if max(abs(low), abs(high)) > 2**500:

@@ -7,18 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, shown, whole
-from sfumato.data.column import Category, Column
+from sfumato.checks import Number, compact, shown, whole
+from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Counts, count_categories
 from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Edges, Grid, Ints, as_edges
 from sfumato.laws import Clamped, Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
-from sfumato.privacy import Event
-from sfumato.query import Cost, Interval, Outcome
-from sfumato.statistics.count import categories
-from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence, cost_of
+from sfumato.query import Interval, Outcome
+from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence
 
 MAX_BINS = 2**20
 
@@ -48,8 +46,8 @@ class Histogram(Statistic):
 
     bins: int | None = None
     bounds: tuple[Number, Number] | None = None
-    edges: tuple[Number, ...] | None = None
-    categories: tuple[Category, ...] | None = None
+    edges: Sequence[Number] | None = None
+    categories: Sequence[Category] | None = None
     other: bool = False
 
     def __post_init__(self) -> None:
@@ -68,7 +66,7 @@ class Histogram(Statistic):
         if self.edges is not None:
             object.__setattr__(self, "edges", _checked_edges(self.edges))
         if self.categories is not None:
-            object.__setattr__(self, "categories", categories("categories", self.categories))
+            object.__setattr__(self, "categories", checked_categories("categories", self.categories))
         if not isinstance(self.other, bool):
             raise InvalidParameter(f"other must be True or False, got other={shown(self.other)}")
         if self.other and given and self.categories is None:
@@ -117,16 +115,6 @@ class Histogram(Statistic):
         return additive(self.budget, sensitivity, self.noise)
 
     @property
-    def event(self) -> Event:
-        """What a release costs."""
-        return self.mechanism.event
-
-    @property
-    def cost(self) -> Cost:
-        """What is charged."""
-        return cost_of(self.budget, self.mechanism)
-
-    @property
     def method(self) -> str:
         """The mechanism in words."""
         made = (
@@ -134,7 +122,7 @@ class Histogram(Statistic):
             if self.total_is_public
             else "negative counts set to 0"
         )
-        return f"{self.mechanism.method} on each count; {made}"
+        return f"{self.mechanism.described()} on each count; {made}"
 
     def check(self, column: Column) -> None:
         """Refuse a column that has no such bins or categories."""
@@ -192,7 +180,7 @@ class Histogram(Statistic):
                 *(str(category) for category in self.categories or ()),
                 *(["other"] if self.other else []),
             )
-        edges = [f"{float(edge):g}" for edge in as_edges(self.grid)]
+        edges = [compact(edge) for edge in as_edges(self.grid)]
         last = len(edges) - 2
         return tuple(f"[{edges[i]}, {edges[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
 

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from sfumato.accuracy.ratio import share_interval
 from sfumato.accuracy.sampling import mean_bounds
+from sfumato.checks import float_down, float_up
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.grid import Lattice
 from sfumato.laws import Joint, Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
-from sfumato.privacy import Event
-from sfumato.query import Cost, Interval, Outcome
-from sfumato.statistics.statistic import checked_confidence, cost_of, dominated, resolution
+from sfumato.query import Interval, Outcome
+from sfumato.statistics.statistic import checked_confidence, dominated, resolution
 from sfumato.statistics.sum import Bounded
 
 
@@ -35,6 +35,7 @@ class Mean(Bounded):
     """
 
     name: ClassVar[str] = "mean"
+    sized: ClassVar[bool] = True
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -55,26 +56,15 @@ class Mean(Bounded):
         return additive(self.budget, sensitivity, self.noise)
 
     @property
-    def event(self) -> Event:
-        """What a release costs."""
-        return self.mechanism.event
-
-    @property
-    def cost(self) -> Cost:
-        """What is charged."""
-        return cost_of(self.budget, self.mechanism)
-
-    @property
     def method(self) -> str:
         """The mechanism in words."""
-        sums = "an integer sum" if self.size_is_public else "two complementary integer sums"
-        return f"{self.mechanism.method} on {sums} in steps of {float(self.lattice.step):g}"
+        sums = "the sum" if self.size_is_public else "two complementary sums"
+        return f"{self.mechanism.described(self.lattice.step)} on {sums}"
 
     def check(self, column: Column) -> None:
         """Refuse a column that does not store numbers, or that is publicly empty."""
         super().check(column)
-        if self.size_is_public and self.rows is not None:
-            _ = self.public_size
+        self.refuse_no_rows()
 
     def look(self, column: Column) -> Sums:
         """The exact integer sum and the number of values."""
@@ -98,7 +88,7 @@ class Mean(Bounded):
             total = above_lower + below_upper
             share = Fraction(above_lower, total) if total > 0 else Fraction(1, 2)
             index = self.lattice.low + self.lattice.width * share
-        return self._inside(index)
+        return float(self._inside(index))
 
     def interval(self, outcome: Outcome, confidence: float) -> Interval:
         """Where the mean of the clamped values lies; the rounding to the lattice is inside."""
@@ -110,7 +100,9 @@ class Mean(Bounded):
             shares = share_interval(outcome, self.mechanism, level)
             low, high = (self.lattice.low + self.lattice.width * Fraction(share) for share in shares)
         rounding = self.lattice.rounding
-        return self._inside(low - rounding), self._inside(high + rounding)
+        least, most = float(self.lower), float(self.upper)
+        low, high = self._inside(low - rounding), self._inside(high + rounding)
+        return max(float_down(low), least), min(float_up(high), most)
 
     def population_interval(self, outcome: Outcome, confidence: float) -> Interval:
         """Where the mean of the clamped population lies; half of the failure goes to sampling."""
@@ -131,22 +123,17 @@ class Mean(Bounded):
         size = max(rows, 1)
         return min(float(self.lattice.step * (Fraction(radius, size) + self.lattice.rounding)), self._range)
 
-    def labels(self) -> tuple[str, ...]:
-        """The name of the one number released."""
-        return ("mean",)
-
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
         low, high = self.interval(outcome, 0.95)
-        clamped = f"values are clamped to [{float(self.lower):g}, {float(self.upper):g}]"
-        return (clamped, *dominated(high - low, self._range))
+        return (*super().notes(outcome), *dominated(high - low, self._range))
 
     @property
     def _range(self) -> float:
         return float(self.upper - self.lower)
 
-    def _inside(self, index: Fraction) -> float:
-        return float(min(max(self.lattice.origin + self.lattice.step * index, self.lower), self.upper))
+    def _inside(self, index: Fraction) -> Fraction:
+        return min(max(self.lattice.origin + self.lattice.step * index, self.lower), self.upper)
 
     def _least_size(self, outcome: Outcome, confidence: float) -> int:
         # Each sum is within its radius with the square root of the confidence, so their total is within two.

@@ -12,10 +12,9 @@ from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.laws import Clamped, Joint, Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
-from sfumato.privacy import Event
-from sfumato.query import Cost, Interval, Outcome
+from sfumato.query import Interval, Outcome
 from sfumato.statistics.count import Condition
-from sfumato.statistics.statistic import checked_confidence, cost_of, dominated
+from sfumato.statistics.statistic import checked_confidence, dominated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +32,7 @@ class Proportion(Condition):
     """
 
     name: ClassVar[str] = "proportion"
+    sized: ClassVar[bool] = True
 
     @cached_property
     def mechanism(self) -> Additive:
@@ -44,26 +44,15 @@ class Proportion(Condition):
         return additive(self.budget, sensitivity, self.noise)
 
     @property
-    def event(self) -> Event:
-        """What a release costs."""
-        return self.mechanism.event
-
-    @property
-    def cost(self) -> Cost:
-        """What is charged."""
-        return cost_of(self.budget, self.mechanism)
-
-    @property
     def method(self) -> str:
         """The mechanism in words."""
         counts = "the count of matches" if self.size_is_public else "the counts of matches and of the others"
-        return f"{self.mechanism.method} on {counts}"
+        return f"{self.mechanism.described()} on {counts}"
 
     def check(self, column: Column) -> None:
         """Refuse a column that the condition does not apply to, or that is publicly empty."""
         super().check(column)
-        if self.size_is_public and self.rows is not None:
-            _ = self.public_size
+        self.refuse_no_rows()
 
     def law(self, view: Sums) -> Law:
         """The law of the noisy count of matches, or of matches and others."""
@@ -109,11 +98,7 @@ class Proportion(Condition):
         # A mixture of two discrete noises is within 1 of that of continuous ones, which is no wider than one.
         return min((radius + (not self.size_is_public)) / max(rows, 1), 1.0)
 
-    def labels(self) -> tuple[str, ...]:
-        """The name of the one number released."""
-        return ("proportion",)
-
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
         low, high = self.interval(outcome, 0.95)
-        return dominated(high - low, 1.0)
+        return (*super().notes(outcome), *dominated(high - low, 1.0))

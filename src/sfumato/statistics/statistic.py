@@ -1,13 +1,12 @@
 """What every statistic of one column has in common."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from sfumato.checks import Number, between, one_of, shown, whole
+from sfumato.checks import Number, exact, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
 from sfumato.data.dataset import Field
@@ -15,15 +14,26 @@ from sfumato.errors import InvalidParameter, MissingBounds
 from sfumato.grid import exact_bounds
 from sfumato.mechanisms import Additive, GaussianMechanism, Noise
 from sfumato.mechanisms.additive import NOISES
-from sfumato.privacy import ZCDP, Amount, ApproxDP, Budget, FreeEvent, Neighbours, PureDP, check_neighbours
-from sfumato.query import Cost
+from sfumato.privacy import (
+    ZCDP,
+    Amount,
+    ApproxDP,
+    Budget,
+    Event,
+    FreeEvent,
+    Neighbours,
+    PureDP,
+    check_neighbours,
+)
+from sfumato.query import Cost, Outcome
 
 # Weaker than this and noise leaves 64-bit integers, stronger and it is no privacy: both are mistakes.
 WEAKEST, STRONGEST = Fraction(1, 10**12), Fraction(10**6)
+SUREST = 1 - Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statistic:
+class Statistic(ABC):
     """The public parameters of any statistic of one column.
 
     Args:
@@ -35,6 +45,10 @@ class Statistic:
         noise: "laplace", "gaussian", or "auto" for the one with the smaller variance.
         rows: the public number of rows under substitution; a session fills it in.
     """
+
+    name: ClassVar[str]
+    # Whether the accuracy depends on the number of values, which may be private.
+    sized: ClassVar[bool] = False
 
     budget: Budget
     column: str = "values"
@@ -75,6 +89,11 @@ class Statistic:
         return self.nulls or "drop"
 
     @property
+    @abstractmethod
+    def mechanism(self) -> Additive | FreeEvent:
+        """The noise on the integers that are released, or why none is needed."""
+
+    @property
     def size_is_public(self) -> bool:
         """Whether the number of values that count is a public fact."""
         return self.substitution and self.null_rule != "drop"
@@ -95,6 +114,11 @@ class Statistic:
             )
         return self.rows
 
+    def refuse_no_rows(self) -> None:
+        """Refuse to divide by a public number of rows that is zero; a private one is never looked at."""
+        if self.size_is_public and self.rows is not None:
+            _ = self.public_size
+
     def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
         """The query with the public facts of a data set filled in; what it says itself comes first."""
         if self.neighbours not in (None, neighbours):
@@ -111,8 +135,35 @@ class Statistic:
         return {}
 
     def check(self, column: Column) -> None:
-        """Refuse a column that does not store numbers, or a public number of rows that is zero."""
+        """Refuse a column that does not store numbers."""
         column.require("integer", "real", hint="; use proportion or histogram" * (column.kind != "text"))
+
+    @property
+    def event(self) -> Event:
+        """What a release costs, for an accountant."""
+        return self.mechanism if isinstance(self.mechanism, FreeEvent) else self.mechanism.event
+
+    @property
+    def cost(self) -> Cost:
+        """What a release costs: the whole budget, without its delta if Laplace noise was chosen."""
+        if isinstance(self.mechanism, FreeEvent):
+            return Amount()
+        if isinstance(self.budget, ZCDP) or isinstance(self.mechanism, GaussianMechanism):
+            return self.budget
+        return PureDP(self.budget.epsilon)
+
+    def labels(self) -> tuple[str, ...]:
+        """The names of the numbers released."""
+        return (self.name,)
+
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """What a reader should know: how nulls were treated, if that costs accuracy."""
+        if self.substitution and not self.size_is_public and self.sized:
+            return (
+                "nulls are left out, so the number of values is private; "
+                "nulls='lower' or 'upper' makes it public and narrows the interval",
+            )
+        return ()
 
 
 def strength(budget: Budget) -> tuple[str, Fraction]:
@@ -122,15 +173,6 @@ def strength(budget: Budget) -> tuple[str, Fraction]:
     return "epsilon", budget.epsilon
 
 
-def cost_of(budget: Budget, mechanism: Additive | FreeEvent) -> Cost:
-    """What is charged: the whole budget, without its delta if Laplace noise was chosen."""
-    if isinstance(mechanism, FreeEvent):
-        return Amount()
-    if isinstance(budget, ZCDP) or isinstance(mechanism, GaussianMechanism):
-        return budget
-    return PureDP(budget.epsilon)
-
-
 def checked_bounds(bounds: object) -> tuple[Fraction, Fraction]:
     """The two public bounds as exact numbers."""
     if bounds is None:
@@ -138,14 +180,16 @@ def checked_bounds(bounds: object) -> tuple[Fraction, Fraction]:
             "bounds must be given, as bounds=(lower, upper) from public knowledge, such as (0, 250_000) for "
             "yearly salaries; reading them from the data would reveal its extremes"
         )
-    if not isinstance(bounds, tuple | list | np.ndarray) or np.shape(bounds) != (2,):
-        raise InvalidParameter(f"bounds must be a pair (lower, upper), got bounds={shown(bounds)}")
-    return exact_bounds(*bounds)
+    return exact_bounds(*pair("bounds", bounds))
 
 
 def checked_confidence(confidence: Number) -> float:
-    """A confidence strictly between 0 and 1."""
-    return float(between("confidence", confidence, 0, 1))
+    """A confidence above 0, and so far below 1 that float64 tells parts of its failure."""
+    level = exact("confidence", confidence)
+    if not 0 < level <= SUREST:
+        rule = f"inside (0, 1), at most {float(SUREST)}"
+        raise InvalidParameter(f"confidence must be {rule}, got confidence={shown(confidence)}")
+    return float(level)
 
 
 def resolution(budget: Budget, *, bits: int, range_bits: int) -> int:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from sfumato.checks import Number, float_down, float_up
+from sfumato.checks import Number, compact, float_down, float_up
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.data.dataset import Field
@@ -13,9 +13,8 @@ from sfumato.errors import NotSupported
 from sfumato.grid import Lattice
 from sfumato.laws import Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
-from sfumato.privacy import Event
-from sfumato.query import Cost, Interval, Outcome
-from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence, cost_of, resolution
+from sfumato.query import Interval, Outcome
+from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence, resolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +46,11 @@ class Bounded(Statistic):
         """The upper bound."""
         return checked_bounds(self.bounds)[1]
 
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """What a reader should know."""
+        clamped = f"values are clamped to [{compact(self.lower)}, {compact(self.upper)}]"
+        return (clamped, *super().notes(outcome))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sum(Bounded):
@@ -68,7 +72,7 @@ class Sum(Bounded):
     def lattice(self) -> Lattice:
         """The points that values are rounded to; through 0 unless the number of values is public."""
         origin = self.lower if self.size_is_public else 0
-        points = resolution(self.budget, bits=31, range_bits=26)
+        points = resolution(self.budget, bits=36, range_bits=31)
         return Lattice.over(self.lower, self.upper, points=points, origin=origin)
 
     @cached_property
@@ -85,19 +89,9 @@ class Sum(Bounded):
         return additive(self.budget, Sensitivity.scalar(reach), self.noise)
 
     @property
-    def event(self) -> Event:
-        """What a release costs."""
-        return self.mechanism.event
-
-    @property
-    def cost(self) -> Cost:
-        """What is charged."""
-        return cost_of(self.budget, self.mechanism)
-
-    @property
     def method(self) -> str:
         """The mechanism in words."""
-        return f"{self.mechanism.method} on an integer sum in steps of {float(self.lattice.step):g}"
+        return f"{self.mechanism.described(self.lattice.step)} on the sum"
 
     def look(self, column: Column) -> Sums:
         """The exact integer sum."""
@@ -142,13 +136,11 @@ class Sum(Bounded):
         radius = self.mechanism.noise.radius(checked_confidence(confidence))
         return self.lattice.step * (radius + rows * self.lattice.rounding)
 
-    def labels(self) -> tuple[str, ...]:
-        """The name of the one number released."""
-        return ("sum",)
-
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
-        clamped = f"values are clamped to [{float(self.lower):g}, {float(self.upper):g}]"
+        notes = list(super().notes(outcome))
+        if not self.size_is_public:
+            notes.append(f"the interval is for values rounded to multiples of {float(self.lattice.step):g}")
         if self.error(self.rows or 0, 0.95) >= abs(self.value(outcome)):
-            return (clamped, "the answer is dominated by noise: the noise is as large as the sum")
-        return (clamped,)
+            notes.append("the answer is dominated by noise: the noise is as large as the sum")
+        return tuple(notes)

@@ -14,8 +14,8 @@ from sfumato.grid import Lattice
 from sfumato.laws import Joint, Law
 from sfumato.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Sensitivity, additive
 from sfumato.privacy import Event, PureEvent
-from sfumato.query import Cost, Interval, Outcome
-from sfumato.statistics.statistic import checked_confidence, cost_of, dominated, resolution
+from sfumato.query import Interval, Outcome
+from sfumato.statistics.statistic import checked_confidence, dominated, resolution
 from sfumato.statistics.sum import Bounded
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
@@ -39,6 +39,7 @@ class Variance(Bounded):
     """
 
     name: ClassVar[str] = "variance"
+    sized: ClassVar[bool] = True
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -84,11 +85,6 @@ class Variance(Bounded):
         return self.mechanism.event
 
     @property
-    def cost(self) -> Cost:
-        """What is charged."""
-        return cost_of(self.budget, self.mechanism)
-
-    @property
     def method(self) -> str:
         """The mechanism in words."""
         sums = (
@@ -97,13 +93,12 @@ class Variance(Bounded):
             else "three complementary sums of squares"
         )
         noise = "Laplace" if isinstance(self.mechanism, LaplaceMechanism) else "Gaussian"
-        return f"discrete {noise} noise on {sums} in steps of {float(self.lattice.step):g}"
+        return f"discrete {noise} noise on {sums}"
 
     def check(self, column: Column) -> None:
         """Refuse a column that does not store numbers, or that is publicly empty."""
         super().check(column)
-        if self.size_is_public and self.rows is not None:
-            _ = self.public_size
+        self.refuse_no_rows()
 
     def look(self, column: Column) -> Sums:
         """The exact integer sums of values and squares."""
@@ -155,15 +150,10 @@ class Variance(Bounded):
             moment = 9 * radii[0] / total if total > 0 else 1.0
         return self._inside(moment + self._rounding)
 
-    def labels(self) -> tuple[str, ...]:
-        """The name of the one number released."""
-        return ("variance",)
-
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
         low, high = self.interval(outcome, 0.95)
-        clamped = f"values are clamped to [{float(self.lower):g}, {float(self.upper):g}]"
-        return (clamped, *dominated(high - low, float(self._largest)))
+        return (*super().notes(outcome), *dominated(high - low, float(self._largest)))
 
     @property
     def _largest(self) -> Fraction:
