@@ -170,10 +170,27 @@ def test_a_refusal_by_the_session_or_by_the_ledger_changes_neither(own, shared):
 
 def test_a_ledger_refuses_the_other_relation_and_records_nothing():
     ledger = sf.MemoryLedger(sf.PureDP(1), neighbours="add-remove")
-    session = sf.Session(people(), budget=sf.PureDP(1), ledger=ledger)
     with pytest.raises(sf.InvalidParameter, match=r"^neighbours must be that of the ledger, 'add-remove'"):
-        session.answer(sf.Mean(column="age", budget=sf.PureDP(0.5)))
-    assert session.spent == ledger.spent == Amount()
+        sf.Session(people(), budget=sf.PureDP(1), ledger=ledger)
+    with pytest.raises(sf.InvalidParameter, match=r"^neighbours must be that of the ledger, 'add-remove'"):
+        ledger.charge(sf.Count(budget=sf.PureDP(0.5), neighbours="substitution"))
+    assert ledger.spent == Amount()
+
+
+def test_a_ledger_of_another_data_set_is_refused():
+    ledger = sf.MemoryLedger(sf.PureDP(1), neighbours="substitution", dataset="people of 2025")
+    with pytest.raises(sf.InvalidParameter, match=r"^dataset must be that of the ledger, 'people of 2025'"):
+        sf.Session(people(), budget=sf.PureDP(1), ledger=ledger)
+    session = sf.Session(people(name="people of 2025"), budget=sf.PureDP(1), ledger=ledger)
+    session.answer(sf.Mean(column="age", budget=sf.PureDP(0.5)))
+    assert ledger.entries[0].dataset == "people of 2025"
+
+
+def test_a_preview_needs_the_number_of_rows_only_where_accuracy_depends_on_it():
+    session = sf.Session(people("add-remove"), budget=sf.PureDP(1))
+    assert session.preview(sf.Count(column="age", budget=sf.PureDP(1))).error == 3
+    assert session.preview(sf.Sum(column="age", budget=sf.PureDP(1))).error > 0
+    assert session.preview(sf.Mean(column="age", budget=sf.PureDP(1))).error is None
 
 
 def test_two_sessions_share_the_cap_of_a_ledger():

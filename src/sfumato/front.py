@@ -22,7 +22,7 @@ def count(
     values: Any,
     *,
     equals: Category | Sequence[Category] | None = None,
-    between: tuple[Number, Number] | None = None,
+    between: tuple[float, float] | None = None,
     epsilon: Number | None = None,
     budget: Budget | None = None,
     neighbours: Neighbours = "substitution",
@@ -52,17 +52,16 @@ def count(
     >>> sf.count(np.array([3, 1, 4]), epsilon=1).value  # all rows of a type without nulls: a public number
     3
     """
-    asked = _budget(epsilon, budget)
-    listed = tuple(equals) if isinstance(equals, Sequence) and not isinstance(equals, str) else equals
-    query = Count(budget=asked, equals=listed, between=between, nulls=nulls, noise=noise)  # type: ignore[arg-type]
-    return _answer(values, query, asked, neighbours, bits)
+    whole = _budget(epsilon, budget)
+    query = Count(budget=whole, equals=equals, between=between, nulls=nulls, noise=noise)
+    return _answer(values, query, neighbours, bits)
 
 
 def proportion(
     values: Any,
     *,
     equals: Category | Sequence[Category] | None = None,
-    between: tuple[Number, Number] | None = None,
+    between: tuple[float, float] | None = None,
     epsilon: Number | None = None,
     budget: Budget | None = None,
     neighbours: Neighbours = "substitution",
@@ -85,10 +84,9 @@ def proportion(
     >>> release.value
     0.7
     """
-    asked = _budget(epsilon, budget)
-    listed = tuple(equals) if isinstance(equals, Sequence) and not isinstance(equals, str) else equals
-    query = Proportion(budget=asked, equals=listed, between=between, nulls=nulls, noise=noise)  # type: ignore[arg-type]
-    return _answer(values, query, asked, neighbours, bits)
+    whole = _budget(epsilon, budget)
+    query = Proportion(budget=whole, equals=equals, between=between, nulls=nulls, noise=noise)
+    return _answer(values, query, neighbours, bits)
 
 
 def sum(
@@ -116,10 +114,8 @@ def sum(
     >>> round(sf.sum([1, 2, 3], bounds=(0, 10), epsilon=1e6).value, 3)
     6.0
     """
-    asked = _budget(epsilon, budget)
-    return _answer(
-        values, Sum(budget=asked, bounds=bounds, nulls=nulls, noise=noise), asked, neighbours, bits
-    )
+    query = Sum(budget=_budget(epsilon, budget), bounds=bounds, nulls=nulls, noise=noise)
+    return _answer(values, query, neighbours, bits)
 
 
 def mean(
@@ -144,10 +140,8 @@ def mean(
     >>> round(sf.mean([1, 2, 3], bounds=(0, 10), epsilon=1e6).value, 3)
     2.0
     """
-    asked = _budget(epsilon, budget)
-    return _answer(
-        values, Mean(budget=asked, bounds=bounds, nulls=nulls, noise=noise), asked, neighbours, bits
-    )
+    query = Mean(budget=_budget(epsilon, budget), bounds=bounds, nulls=nulls, noise=noise)
+    return _answer(values, query, neighbours, bits)
 
 
 def variance(
@@ -172,10 +166,8 @@ def variance(
     >>> round(sf.variance([0, 10], bounds=(0, 10), epsilon=1e6).value, 2)
     25.0
     """
-    asked = _budget(epsilon, budget)
-    return _answer(
-        values, Variance(budget=asked, bounds=bounds, nulls=nulls, noise=noise), asked, neighbours, bits
-    )
+    query = Variance(budget=_budget(epsilon, budget), bounds=bounds, nulls=nulls, noise=noise)
+    return _answer(values, query, neighbours, bits)
 
 
 def histogram(
@@ -210,22 +202,24 @@ def histogram(
     >>> sf.histogram(["a", "b", "a"], categories=["a", "b", "c"], epsilon=1e6).value.tolist()
     [2, 1, 0]
     """
-    asked = _budget(epsilon, budget)
     query = Histogram(
-        budget=asked,
+        budget=_budget(epsilon, budget),
         bins=bins,
         bounds=bounds,
-        edges=edges,  # type: ignore[arg-type]
-        categories=categories,  # type: ignore[arg-type]
+        edges=edges,
+        categories=categories,
         other=other,
         nulls=nulls,
         noise=noise,
     )
-    return _answer(values, query, asked, neighbours, bits)
+    return _answer(values, query, neighbours, bits)
 
 
 def read_release(stored: str | Mapping[str, Any]) -> Release:
     """The release that `to_json` or `to_dict` wrote, with working intervals.
+
+    Guarantee:
+        Equal to the release that was written; reading costs nothing and looks at no data.
 
     Raises:
         InvalidParameter: the record is not one that this version wrote.
@@ -269,9 +263,7 @@ def _budget(epsilon: Number | None, budget: Budget | None) -> Budget:
     return PureDP(epsilon) if epsilon is not None else budget  # type: ignore[return-value]
 
 
-def _answer(
-    values: Any, query: AnyStatistic, budget: Budget, neighbours: Neighbours, bits: Bits | None
-) -> Release:
+def _answer(values: Any, query: AnyStatistic, neighbours: Neighbours, bits: Bits | None) -> Release:
     column = admit(values)
     data = Dataset({column.name: column}, unit="row", neighbours=neighbours)
-    return Session(data, budget=budget, bits=bits).answer(replace(query, column=column.name))
+    return Session(data, budget=query.budget, bits=bits).answer(replace(query, column=column.name))

@@ -13,7 +13,7 @@ from sfumato.laws import Bits, default_bits
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
 from sfumato.privacy import Amount, Budget
 from sfumato.query import Cost, Query, raw
-from sfumato.release import Release
+from sfumato.release import Release, printable
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,8 @@ class Preview:
             if self.error is None
             else f"within ±{self.error:g} with {100 * float(self.confidence):.6g} % confidence"
         )
-        return (
-            f"{self.query.name} of {self.query.column}: {accuracy}, costs {self.cost!r} of {self.remaining!r}"
-        )
+        about = f"{self.query.name} of {printable(self.query.column)}"
+        return f"{about}: {accuracy}, costs {self.cost!r} of {self.remaining!r}"
 
 
 class Session:
@@ -79,8 +78,13 @@ class Session:
             raise InvalidParameter(
                 "bits must not be seeded when a ledger is kept: such answers are not private"
             )
+        for fact in ("neighbours", "dataset") if ledger is not None else ():
+            kept, here = getattr(ledger, fact), data.name if fact == "dataset" else data.neighbours
+            if kept != here:
+                raise InvalidParameter(f"{fact} must be that of the ledger, {kept!r}, got {fact}={here!r}")
         self._data = data
-        self._own = MemoryLedger(check_budget("budget", budget), neighbours=data.neighbours)
+        cap = check_budget("budget", budget)
+        self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name)
         self._ledger = ledger
         self._open = True
         self._lock = Lock()
@@ -111,6 +115,8 @@ class Session:
         guess = None if rows is None else whole("rows", rows, least=0, most=MAX_ROWS)
         bound, _ = self._bind(query)
         size = bound.rows if bound.rows is not None else guess
+        if size is None and not bound.sized:
+            size = 0
         error = None if size is None else bound.error(size, confidence)
         return Preview(bound, bound.cost, error, confidence, self.remaining)
 

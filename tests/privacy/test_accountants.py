@@ -26,6 +26,14 @@ decimals = st.decimals(min_value=Decimal("1e-9"), max_value=Decimal("1e3"), allo
 UNIT = Fraction(1, 10**30)
 
 
+def test_requiring_a_charge_gives_its_price_or_refuses_and_changes_nothing():
+    accountant = PureAccountant(PureDP(1))
+    assert accountant.require(LaplaceEvent(sensitivity=1, scale=2)) == Amount(epsilon=Fraction(1, 2))
+    with pytest.raises(BudgetExceeded):
+        accountant.require(LaplaceEvent(sensitivity=2, scale=1))
+    assert accountant.spent == Amount()
+
+
 def test_three_times_a_tenth_fits_three_tenths():
     accountant = PureAccountant(PureDP(0.3))
     for _ in range(3):

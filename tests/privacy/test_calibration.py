@@ -12,7 +12,7 @@ from tests.privacy.hostile import HOSTILE
 
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.privacy.calibration import gaussian_delta, gaussian_sigma_squared, laplace_scale
-from sfumato.privacy.conversions import zcdp_rho
+from sfumato.privacy.conversions import zcdp_delta, zcdp_rho
 from sfumato.privacy.definitions import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.events import GaussianEvent, LaplaceEvent
 from sfumato.privacy.gaussian import gaussian_vector_delta
@@ -125,7 +125,17 @@ def test_vectors_on_a_fine_lattice_need_no_more_than_the_continuous_noise(epsilo
 def test_vectors_on_a_coarse_lattice_fall_back_on_zcdp():
     found = gaussian_sigma_squared(ApproxDP(2, 1e-5), sensitivity_squared=2, coordinates=2)
     assert found == pytest.approx(2 / (2 * zcdp_rho(2, 1e-5)), rel=1e-6)
-    assert found >= 2 / (2 * zcdp_rho(2, 1e-5))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), 1, 2, 7, 300], ids=str)
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
+@pytest.mark.parametrize(("square", "coordinates"), [(2, 2), (3, 3), (50, 2)])
+def test_what_falls_back_on_zcdp_is_checked_against_its_curve_too(epsilon, delta, square, coordinates):
+    found = gaussian_sigma_squared(
+        ApproxDP(epsilon, delta), sensitivity_squared=square, coordinates=coordinates
+    )
+    if found >= square / (2 * zcdp_rho(epsilon, delta)) * Fraction(999_999, 1_000_000):
+        assert zcdp_delta(square / (2 * found), epsilon) <= delta
 
 
 def test_variances_are_short_numbers():

@@ -8,8 +8,8 @@ import pytest
 from tests.privacy import oracle
 
 from sfumato.errors import InvalidParameter, MissingExtra, NotSupported
-from sfumato.privacy.accountants import compose
 from sfumato.privacy.calibration import gaussian_sigma_squared
+from sfumato.privacy.composition import compose
 from sfumato.privacy.conversions import zcdp_epsilon
 from sfumato.privacy.definitions import ApproxDP
 from sfumato.privacy.events import ComposedEvent, FreeEvent, GaussianEvent, LaplaceEvent, PureEvent

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from sfumato.ledger.memory import Entry, MemoryLedger, check_budget
-from sfumato.privacy import Amount, Budget
+from sfumato.privacy import Amount, Budget, Neighbours
 from sfumato.query import Query
 
 __all__ = ["Entry", "Ledger", "MemoryLedger", "check_budget"]
@@ -15,6 +15,14 @@ class Ledger(Protocol):
     >>> from sfumato.privacy import PureDP
     >>> ledger: Ledger = MemoryLedger(PureDP(1), neighbours="add-remove")
     """
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that all costs are meant under."""
+
+    @property
+    def dataset(self) -> str:
+        """The public name of the data set."""
 
     @property
     def cap(self) -> Budget:

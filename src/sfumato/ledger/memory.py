@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from sfumato.checks import shown
-from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.errors import InvalidParameter
 from sfumato.privacy import (
     ZCDP,
     Amount,
@@ -22,9 +22,10 @@ from sfumato.query import Query
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: its number, the statistic and column asked for, its event and its exact price."""
+    """One charge: its number, what was asked of which data set, the event and its exact price."""
 
     number: int
+    dataset: str
     statistic: str
     column: str
     event: Event
@@ -33,6 +34,11 @@ class Entry:
 
 class MemoryLedger:
     """Caps what is spent on a data set within one process; safe to share between threads.
+
+    Args:
+        cap: the budget of the data set.
+        neighbours: the relation that all costs are meant under; fixed, because costs under two do not add up.
+        dataset: the public name of the data set.
 
     Guarantee:
         All charges together stay within the cap, exactly, however the queries were chosen.
@@ -47,9 +53,10 @@ class MemoryLedger:
     Amount(epsilon=0.75)
     """
 
-    def __init__(self, cap: Budget, *, neighbours: Neighbours) -> None:
+    def __init__(self, cap: Budget, *, neighbours: Neighbours, dataset: str = "data") -> None:
         checked = check_budget("cap", cap)
         self.neighbours = check_neighbours(neighbours)
+        self.dataset = dataset
         self._accountant: PureAccountant | ZCDPAccountant | SummedAccountant = accountant_for(checked)
         self._entries: list[Entry] = []
         self._lock = Lock()
@@ -77,16 +84,15 @@ class MemoryLedger:
     def require(self, query: Query) -> None:
         """BudgetExceeded if the query does not fit; nothing is recorded."""
         self._check(query)
-        price = self._accountant.price(query.event, self._stated(query))
-        if not (self.spent + price).fits(Amount.of(self.cap)):
-            raise BudgetExceeded(f"a charge of {price!r} does not fit the remaining {self.remaining!r}")
+        self._accountant.require(query.event, self._stated(query))
 
     def charge(self, query: Query) -> Entry:
         """Record the cost of a query; BudgetExceeded, with nothing recorded, if it does not fit."""
         self._check(query)
         with self._lock:
             price = self._accountant.charge(query.event, self._stated(query))
-            entry = Entry(len(self._entries) + 1, query.name, query.column, query.event, price)
+            number = len(self._entries) + 1
+            entry = Entry(number, self.dataset, query.name, query.column, query.event, price)
             self._entries.append(entry)
             return entry
 
@@ -99,8 +105,8 @@ class MemoryLedger:
 
     def _stated(self, query: Query) -> ApproxDP | None:
         # Events know their own pure and zCDP costs; an (epsilon, delta) pair must be stated and is checked.
-        stated = isinstance(self.cap, ApproxDP) and isinstance(query.cost, ApproxDP)
-        return query.cost if stated and isinstance(query.cost, ApproxDP) else None
+        cost = query.cost
+        return cost if isinstance(self.cap, ApproxDP) and isinstance(cost, ApproxDP) else None
 
 
 def check_budget(name: str, budget: object) -> Budget:

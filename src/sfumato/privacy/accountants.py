@@ -14,12 +14,12 @@ from typing import Protocol
 
 from sfumato.checks import decimal
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported
-from sfumato.privacy.composition import approx_satisfied, compose
+from sfumato.privacy.composition import approx_satisfied
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP
 from sfumato.privacy.events import Event, flatten
 
-__all__ = ["Accountant", "PureAccountant", "SummedAccountant", "ZCDPAccountant", "accountant_for", "compose"]
+__all__ = ["Accountant", "PureAccountant", "SummedAccountant", "ZCDPAccountant", "accountant_for"]
 
 NOTHING = Amount()
 
@@ -27,7 +27,13 @@ NOTHING = Amount()
 class Accountant(Protocol):
     """What a session or a ledger needs of a filter.
 
+    Guarantee:
+        What was charged never passes the cap, and then all of it together satisfies the cap, even if each
+        query is chosen after seeing the answers to earlier ones. Proof: docs/proofs/composition.md.
+
     >>> accountant: Accountant = PureAccountant(PureDP(1))
+    >>> accountant.spent, accountant.remaining
+    (Amount(), Amount(epsilon=1.0))
     """
 
     @property
@@ -44,6 +50,9 @@ class Accountant(Protocol):
 
     def price(self, event: Event, cost: Budget | None = None) -> Amount:
         """What a charge would add; changes nothing."""
+
+    def require(self, event: Event, cost: Budget | None = None) -> Amount:
+        """The price of a charge that fits, or BudgetExceeded; changes nothing either way."""
 
     def charge(self, event: Event, cost: Budget | None = None) -> Amount:
         """Adds the price of an event and returns it, or raises BudgetExceeded and changes nothing."""
@@ -73,13 +82,17 @@ class _Filter(ABC):
     def price(self, event: Event, cost: Budget | None = None) -> Amount:
         """What charging `event` would add; `cost`, if given, must cover the event and is then the price."""
 
+    def require(self, event: Event, cost: Budget | None = None) -> Amount:
+        """The price of `event` if it fits what remains, else BudgetExceeded; changes nothing either way."""
+        price = self.price(event, cost)
+        if not (self._spent + price).fits(self._whole):
+            raise BudgetExceeded(f"a charge of {price!r} does not fit the remaining {self.remaining!r}")
+        return price
+
     def charge(self, event: Event, cost: Budget | None = None) -> Amount:
         """Adds the price of `event` and returns it, or raises BudgetExceeded and changes nothing."""
-        price = self.price(event, cost)
-        total = self._spent + price
-        if not total.fits(self._whole):
-            raise BudgetExceeded(f"a charge of {price!r} does not fit the remaining {self.remaining!r}")
-        self._spent = total
+        price = self.require(event, cost)
+        self._spent += price
         return price
 
     def __repr__(self) -> str:

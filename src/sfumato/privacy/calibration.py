@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sfumato.checks import Number, positive, shown, whole
 from sfumato.errors import InvalidParameter, NotSupported
-from sfumato.privacy.conversions import log_fraction, zcdp_rho
+from sfumato.privacy.conversions import log_fraction, log_zcdp_delta, zcdp_rho
 from sfumato.privacy.definitions import ZCDP, ApproxDP
 from sfumato.privacy.events import MAX_COORDINATES, MAX_SENSITIVITY, scalar_shift
 from sfumato.privacy.gaussian import (
@@ -44,7 +44,7 @@ def laplace_scale(sensitivity: int, epsilon: Number) -> Fraction:
         InvalidParameter: a number out of range.
 
     References:
-        [DR14], theorem 3.6; [CKS20] for the discrete law.
+        [DR14], theorem 3.6; [CKS20] for the discrete law; docs/proofs/laplace.md.
 
     >>> laplace_scale(3, 0.1)
     Fraction(30, 1)
@@ -106,9 +106,12 @@ def gaussian_sigma_squared(
     def rounded_fits(variance: Fraction) -> bool:
         return log_rounded_delta(epsilon, [Part(square, variance, count)]) <= target
 
-    # Below a scale of a few dozen the second bound proves nothing and the zCDP value stands.
+    def concentrated_fits(variance: Fraction) -> bool:
+        return log_zcdp_delta(square / (2 * variance), epsilon) <= target
+
+    # Below a scale of a few dozen the bound by rounded Gaussians proves nothing and zCDP decides.
     safe = _short_up(safe)
-    return _smallest(rounded_fits, safe) if rounded_fits(safe) else safe
+    return _smallest(rounded_fits if rounded_fits(safe) else concentrated_fits, safe)
 
 
 def _smallest(fits: Callable[[Fraction], bool], safe: Fraction) -> Fraction:

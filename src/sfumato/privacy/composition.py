@@ -25,7 +25,7 @@ class Composition:
         The batch satisfies `budget`; `considered` maps the name of each proof that applies to its epsilon.
 
     References:
-        [DR14], [BS16], [CKS20], [Meiser18].
+        [DR14], [BS16], [CKS20], [Meiser18]; docs/proofs/composition.md.
 
     >>> from sfumato.privacy.events import PureEvent
     >>> compose([PureEvent(0.1, "exponential")] * 2, delta=1e-9)
@@ -68,7 +68,8 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
         NotSupported: the events together cost more than rho = 1e12.
 
     References:
-        [DR14] for sums, [CKS20] for zCDP, [BW18] for Gaussians, [Meiser18] for privacy-loss buckets.
+        [DR14] for sums, [CKS20] for zCDP, [BW18] for Gaussians, [Meiser18] for privacy-loss buckets;
+        docs/proofs/composition.md.
 
     >>> from sfumato.privacy.events import GaussianEvent
     >>> compose([GaussianEvent(2**20, 14 * 2**20, coordinates=2)] * 5, delta=1e-6).method

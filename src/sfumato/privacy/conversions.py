@@ -43,7 +43,7 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
         InvalidParameter: a number out of range.
 
     References:
-        [CKS20]; [BS16] for zCDP.
+        [CKS20]; [BS16] for zCDP; docs/proofs/composition.md.
 
     >>> round(zcdp_delta(0.05, 1), 8)
     0.00038571
@@ -142,7 +142,7 @@ def pure_to_zcdp(budget: PureDP) -> ZCDP:
         What is :math:`\varepsilon`-DP is :math:`\varepsilon^2/2`-zCDP.
 
     References:
-        [BS16], proposition 1.4.
+        [BS16], proposition 1.4; docs/proofs/composition.md.
 
     >>> pure_to_zcdp(PureDP(0.5))
     ZCDP(rho=0.125)

@@ -196,7 +196,7 @@ class ComposedEvent:
         InvalidParameter: there are no parts, too many, or something that is not an event.
 
     References:
-        [DR14], [BS16].
+        [DR14], [BS16]; docs/proofs/composition.md.
 
     >>> ComposedEvent([LaplaceEvent(1, 10), PureEvent(0.2, "exponential")]).pure_epsilon
     Fraction(3, 10)

@@ -9,8 +9,8 @@ __all__ = ["MEANINGS", "Neighbours", "check_neighbours"]
 Neighbours = Literal["substitution", "add-remove"]
 
 MEANINGS: dict[str, str] = {
-    "substitution": "one unit's record is replaced by any other; the number of units is public",
-    "add-remove": "one unit's record is added or removed; the number of units is private",
+    "substitution": "one row is replaced by any other; the number of rows is public",
+    "add-remove": "one row is added or removed; the number of rows is private",
 }
 
 
