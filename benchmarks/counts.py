@@ -7,7 +7,7 @@ Goals: 10^7 float64 values become Counts of 65,536 cells in at most half the tim
 import tracemalloc
 
 import numpy as np
-from timing import medians, quick, show, verdict
+from timing import finish, medians, quick, show, verdict
 
 from sfumato import Counts, Grid
 from sfumato.data.counts import Sums
@@ -44,6 +44,7 @@ def main() -> None:
         ("rows", "what", "ms", "ns a row", "x np.median", "peak memory", "goal 0.50 and 64 MiB"),
         rows,
     )
+    finish()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from timing import quick, show, verdict
+from timing import finish, quick, show, verdict
 
 STATEMENTS = (
     "pass",
@@ -46,6 +46,7 @@ def main() -> None:
         goal = verdict(beyond <= 2 * numpy, short=short) if statement == "import sfumato" else ""
         rows.append((statement, f"{beyond * 1e3:.1f}", f"{beyond / numpy:.2f}", goal))
     show("import time beyond a bare interpreter", ("statement", "ms", "x numpy", "goal 2.00"), rows)
+    finish()
 
 
 if __name__ == "__main__":

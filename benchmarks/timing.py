@@ -2,6 +2,7 @@
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 
@@ -46,6 +47,18 @@ def show(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> No
     Console(width=110).print(table)
 
 
+_missed: list[bool] = []
+
+
 def verdict(holds: bool, *, short: bool = False) -> str:
-    """A word for a goal; a short run does not judge."""
-    return "not judged" if short else "holds" if holds else "MISSED"
+    """A word for a goal, noted for `finish`; a short run does not judge."""
+    if short:
+        return "not judged"
+    _missed.append(not holds)
+    return "holds" if holds else "MISSED"
+
+
+def finish() -> None:
+    """End the script, with exit code 1 if a goal was missed."""
+    if any(_missed):
+        sys.exit(f"{sum(_missed)} of {len(_missed)} goals were missed")

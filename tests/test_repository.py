@@ -112,8 +112,8 @@ def test_constraints_are_plain_pins(name):
 @pytest.mark.parametrize(
     ("name", "extras"),
     [
-        ("constraints.txt", {"fast", "accounting", "frames", "test", "check"}),
-        ("constraints-bench.txt", {"fast", "frames", "bench"}),
+        ("constraints.txt", {"fast", "accounting", "frames", "demo", "test", "check"}),
+        ("constraints-bench.txt", {"fast", "frames", "demo", "bench"}),
     ],
 )
 def test_every_requirement_has_a_pin_inside_its_range(name, extras):

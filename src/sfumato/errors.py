@@ -11,28 +11,94 @@ SfumatoError
 
 
 class SfumatoError(Exception):
-    """Base of every deliberate error."""
+    """Base of every deliberate error; catching it catches all of them.
+
+    Guarantee:
+        Whether it is raised, and its message, follow from public facts: parameters, types and the number of
+        rows where that is public. No message contains a value of the data.
+
+    >>> import sfumato as sf
+    >>> try:
+    ...     sf.PureDP(-1)
+    ... except sf.SfumatoError as error:
+    ...     print(error)
+    epsilon must be positive, got epsilon=-1
+    """
 
 
 class InvalidParameter(SfumatoError, ValueError):
-    """A public parameter breaks a rule; the message names it, its value and the rule."""
+    """A public parameter breaks a rule; the message names it, its value and the rule.
+
+    Guarantee:
+        Nothing was charged, and the message shows the parameter and no data.
+
+    >>> import sfumato as sf
+    >>> sf.mean([34.0, 45.0], bounds=(70, 18), epsilon=1)
+    Traceback (most recent call last):
+    sfumato.errors.InvalidParameter: lower must be below upper, got lower=70.0, upper=18.0
+    """
 
 
 class MissingBounds(InvalidParameter):
-    """Bounds were not given, and reading them from the data would leak."""
+    """Bounds were not given, and reading them from the data would leak.
+
+    Guarantee:
+        Nothing was charged and no value was read; the message says what to give.
+
+    >>> import sfumato as sf
+    >>> sf.mean([34.0, 45.0], epsilon=1)
+    Traceback (most recent call last):
+    sfumato.errors.MissingBounds: bounds must be given, ...
+    """
 
 
 class SchemaMismatch(SfumatoError, TypeError):
-    """The stored type of a column is not one that the query can use."""
+    """The stored type of a column is not one that the query can use.
+
+    Guarantee:
+        Nothing was charged; the message shows the name and the type of the column, which are public, and
+        no value.
+
+    >>> import sfumato as sf
+    >>> sf.mean(["thirty-four", "forty-five"], bounds=(18, 70), epsilon=1)
+    Traceback (most recent call last):
+    sfumato.errors.SchemaMismatch: ...
+    """
 
 
 class BudgetExceeded(SfumatoError):
-    """The charge would pass the budget; the data were not read and nothing was spent."""
+    """The charge would pass the budget; the data were not read and nothing was spent.
+
+    Guarantee:
+        Decided from costs alone, before the data are read; the message shows the charge and what remains.
+
+    >>> from sfumato.privacy import LaplaceEvent, PureAccountant, PureDP
+    >>> PureAccountant(PureDP(1)).charge(LaplaceEvent(sensitivity=2, scale=1))
+    Traceback (most recent call last):
+    sfumato.errors.BudgetExceeded: a charge of Amount(epsilon=2.0) does not fit the remaining ...
+    """
 
 
 class NotSupported(SfumatoError):
-    """The request is valid but this mechanism or accountant has no proof for it."""
+    """The request is valid but this mechanism or accountant has no proof for it.
+
+    Guarantee:
+        Nothing is released without a proof and nothing was charged for the refusal; the message names what
+        was asked for and no data.
+
+    >>> from sfumato.privacy import GaussianEvent, PureAccountant, PureDP
+    >>> PureAccountant(PureDP(1)).charge(GaussianEvent(1, 4, coordinates=1))
+    Traceback (most recent call last):
+    sfumato.errors.NotSupported: a pure budget cannot pay for ...: it has no finite pure epsilon
+    """
 
 
 class MissingExtra(SfumatoError, ImportError):
-    """An optional package is missing; the message names the extra to install."""
+    """An optional package is missing; the message names the extra to install.
+
+    Guarantee:
+        Depends on what is installed and on nothing else; nothing was charged.
+
+    >>> str(MissingExtra('KeyedBits needs the package cryptography: pip install "sfumato[fast]"'))
+    'KeyedBits needs the package cryptography: pip install "sfumato[fast]"'
+    """

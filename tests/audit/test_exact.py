@@ -6,11 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.audit import exact, worst_case
+from sfumato.audit import Loss, exact, worst_case
 from sfumato.audit.pairs import neighbouring_pairs, neighbouring_values, universe
+from sfumato.data.dataset import Dataset
 from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.laws import SeededBits
 from sfumato.mechanisms import ClampedGeometric, GaussianMechanism, LaplaceMechanism
 from sfumato.privacy import ZCDP, Amount, ApproxDP, PureDP
+from sfumato.session import Session
 from sfumato.statistics import Count, Histogram, Mean, Sum
 
 LAPLACE = LaplaceMechanism(sensitivity=4, scale=Fraction(8))
@@ -52,12 +55,35 @@ def test_rows_that_are_no_neighbours_are_shown_as_such():
 
 def test_a_free_answer_holds_only_if_it_never_changes():
     free = Count(budget=PureDP(1), neighbours="substitution", nulls="lower")
-    same, other = exact(free, [1.0, 2.0], [1.0, 3.0]), exact(free, [1.0], [1.0, 3.0])
+    same, other = exact(free, [1.0, 2.0], [1.0, 3.0]), Loss(amount=0.1, charged=0.0, cost=Amount())
     assert same.cost == Amount()
     assert same.holds
     assert same.tightness == 0
     assert not other.holds
     assert other.tightness == math.inf
+
+
+def test_a_query_is_bound_to_its_columns_as_a_session_binds_it():
+    # No nulls rule: a column without room for nulls keeps its number of rows public, another does not.
+    query = Mean(budget=PureDP(1), neighbours="substitution", bounds=(0, 10), rows=99)
+    for left in (np.array([0, 5]), np.array([0.0, 5.0])):
+        right = np.where(left == 0, 10, left).astype(left.dtype)
+        data = Dataset({"values": left}, unit="row", neighbours="substitution")
+        released = Session(data, budget=PureDP(1), bits=SeededBits(1)).answer(query)
+        assert exact(query, left, right).cost == released.cost
+        assert exact(query, left, right).tightness == pytest.approx(1)
+        assert released.query.size_is_public == (left.dtype.kind == "i")
+        assert len(released.outcome) == (1 if released.query.size_is_public else 2)
+
+
+def test_columns_whose_public_facts_differ_are_refused():
+    query = Mean(budget=PureDP(1), neighbours="substitution", bounds=(0, 10))
+    with pytest.raises(InvalidParameter, match="equally many rows under substitution, got 1 and 2"):
+        exact(query, [1.0], [1.0, 3.0])
+    with pytest.raises(InvalidParameter, match="columns of one type"):
+        exact(query, np.array([1, 2]), np.array([1.0, 2.0]))
+    with pytest.raises(InvalidParameter, match="neighbours must be one of"):
+        exact(Mean(budget=PureDP(1), bounds=(0, 10)), [1.0], [2.0])
 
 
 @pytest.mark.parametrize("budget", [PureDP(2), ApproxDP(1, 1e-5), ZCDP(0.5)], ids=repr)

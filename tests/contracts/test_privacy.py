@@ -1,4 +1,6 @@
-"""T1: the true loss of what is sampled, for all small neighbours, is at most the charge, and attains it.
+"""T1: the loss of what is sampled, for all small neighbours, is at most the charge, and attains it.
+
+Pure losses are exact; approximate and zCDP ones are lower bounds near the truth (audit/divergence.py).
 
 `pytest tests/contracts -s` prints how tight every charge is.
 """
@@ -16,7 +18,9 @@ from tests.contracts.privacy import (
     must_be_tight,
 )
 
+import sfumato.mechanisms
 from sfumato.audit import worst_case
+from sfumato.mechanisms import MECHANISMS
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
 from sfumato.statistics import STATISTICS
 
@@ -39,6 +43,12 @@ def test_the_contract_covers_every_statistic_and_a_hundred_thousand_pairs():
     assert {kind for kind, _ in QUESTIONS.values()} == set(STATISTICS.values())
     assert {type(budget) for budget in MAIN} == {PureDP, ApproxDP, ZCDP}
     assert all_pairs() >= 100_000
+
+
+def test_the_contract_covers_every_mechanism():
+    assert {type(mechanism) for mechanism in mechanisms()} == set(MECHANISMS)
+    public = {value for value in vars(sfumato.mechanisms).values() if hasattr(value, "law")}
+    assert public == set(MECHANISMS)
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=repr)

@@ -158,22 +158,6 @@ def test_gaussian_tails_agree_with_mpmath_at_every_sigma(sigma):
     assert law.variance <= law.sigma_squared
 
 
-@pytest.mark.parametrize("sigma", SIGMAS, ids=str)
-def test_certified_bounds_hold_around_the_exact_tail(sigma):
-    law = DiscreteGaussian(Fraction(sigma) ** 2)
-    for standard in STANDARDS:
-        n = max(1, int(standard * sigma))
-        above = gaussian_tail(law.sigma_squared, n)
-        lo, hi = law.tail_bounds(n)
-        assert lo <= above <= hi
-        assert hi - lo <= (1e-9 if sigma < 1024 else 2e-4) * hi + 1e-280
-        below, over = law.tail_bounds(1 - n)
-        assert below <= 1 - above <= over <= 1
-    far = int(100 * sigma) + 100
-    assert law.tail_bounds(far)[0] == 0 <= law.tail_bounds(far)[1] < 1e-280
-    assert law.tail_bounds(10**400)[1] < 1e-280
-
-
 @pytest.mark.parametrize("sigma", [Fraction(1, 10), 1, 50, 128, 1000, 2**30])
 def test_log_tails_do_not_underflow(sigma):
     law = DiscreteGaussian(Fraction(sigma) ** 2)

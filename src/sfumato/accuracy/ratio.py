@@ -15,6 +15,9 @@ def share_interval(sums: tuple[int, ...], mechanism: Additive, confidence: float
     noisy sum at the ends. A test that is inverted, so that it needs no large numbers; the lattice costs
     one unit of conservatism.
 
+    Guarantee:
+        Contains the share with probability at least `confidence`, whatever the sums are. docs/proofs/mean.md.
+
     >>> from sfumato.mechanisms import LaplaceMechanism
     >>> from fractions import Fraction
     >>> low, high = share_interval((500, 500), LaplaceMechanism(sensitivity=1, scale=Fraction(1)), 0.95)

@@ -11,6 +11,10 @@ def mean_bounds(low: float, high: float, size: int, failure: float) -> tuple[flo
     relative entropy of two coins. Hypothesis: independent draws of one population. Source: [Hoeffding63],
     theorem 1. No hypothesis on the spread; the bound is narrow near 0 and 1.
 
+    Guarantee:
+        Contains the population mean with probability at least 1 - `failure`, if [low, high] surely contains
+        the sample mean; also with a lower bound of n for `size`. docs/proofs/mean.md.
+
     >>> low, high = mean_bounds(0.5, 0.5, 1000, 0.05)
     >>> round(low, 3), round(high, 3)
     (0.457, 0.543)
@@ -46,6 +50,10 @@ def variance_bounds(low: float, high: float, size: int, failure: float) -> tuple
     and likewise below :math:`\sigma - t`. Source: [MaurerPontil09], theorem 10. The data's variance here
     divides by n.
 
+    Guarantee:
+        Contains the population variance with probability at least 1 - `failure`, if [low, high] surely
+        contains the data's; also with a lower bound of n for `size`. docs/proofs/variance.md.
+
     >>> low, high = variance_bounds(0.05, 0.05, 10_000, 0.05)
     >>> round(low, 3), round(high, 3)
     (0.039, 0.063)
@@ -61,6 +69,10 @@ def proportion_bounds(low: int, high: int, size: int, failure: float) -> tuple[f
     """Where the population proportion lies, if between `low` and `high` of `size` records match.
 
     Exact binomial limits [ClopperPearson34] at the two ends.
+
+    Guarantee:
+        Contains the population's with probability at least 1 - `failure`, for independent draws, if the
+        count is surely between `low` and `high`. docs/proofs/mean.md.
 
     >>> low, high = proportion_bounds(50, 50, 100, 0.05)
     >>> round(low, 3), round(high, 3)

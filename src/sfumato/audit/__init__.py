@@ -1,4 +1,4 @@
-"""Audit: the true privacy loss of the laws that are sampled, and attacks on what was released."""
+"""Audit: the privacy loss of the laws that are sampled, and attacks on what was released."""
 
 from sfumato.audit.attacks import epsilon_lower_bound, impossible_outputs
 from sfumato.audit.exact import Loss, WorstCase, exact, worst_case

@@ -20,6 +20,9 @@ def impossible_outputs(outputs: Floats, value: float) -> NDArray[np.bool_]:
     impossible, an observer knows for certain that the data's value was not `value`, whatever epsilon
     promised. Outputs of an exact mechanism lie on one lattice for all values, and none is impossible.
 
+    Guarantee:
+        What is marked is impossible, in IEEE 754 arithmetic; no output that the sum can give is marked.
+
     Args:
         outputs: released numbers.
         value: what the data's value might have been.
@@ -47,6 +50,9 @@ def epsilon_lower_bound(left: Outcomes, right: Outcomes, *, confidence: float = 
     Half of the draws choose a threshold, the other half bound the probabilities of both sides of it by the
     method of Clopper and Pearson. It is blind to events rarer than about one in the number of draws, so
     a small bound proves nothing; a bound above the claim refutes it.
+
+    Guarantee:
+        Above the true pure epsilon with probability at most 1 - `confidence`, if the draws are independent.
 
     Args:
         left, right: equally many scalar outcomes on each data set.

@@ -76,7 +76,7 @@ def hockey_stick(left: Law, right: Law, epsilon: float) -> float:
 
 
 def concentrated(left: Law, right: Law) -> float:
-    """The largest Rényi divergence divided by its order, over some orders and both directions."""
+    """The largest Rényi divergence divided by its order, over four orders and both directions."""
     pairs = changed_coordinates(left, right)
     if any(bounds_of(one) != bounds_of(other) for one, other in pairs):
         return math.inf

@@ -1,4 +1,7 @@
-"""Exact audits: the loss between the laws of two neighbouring data sets, and the worst of all small ones."""
+"""Audits of laws: the loss between those of two neighbouring data sets, and the worst of all small ones.
+
+Pure losses are exact. For approximate and zCDP costs see `divergence.py`: lower bounds near the truth.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,6 +14,7 @@ from sfumato.audit.divergence import comparison, concentrated, hockey_stick, lap
 from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
 from sfumato.checks import shown, whole
 from sfumato.data.column import Column, admit
+from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Law
 from sfumato.mechanisms import GaussianMechanism
@@ -30,6 +34,16 @@ class Loss:
     `amount` is an epsilon for a pure charge, a delta at the charged epsilon for an approximate one, and a
     rho for zCDP; `charged` is what it may be at most. `exponent` is the same epsilon as an exact number,
     known for a pure charge on Laplace noise.
+
+    Guarantee:
+        A pure loss is exact: over all outcomes, and with `exponent` without any rounding. For approximate
+        and zCDP costs `amount` is a lower bound near the truth: outcomes of wide laws are merged into
+        blocks, and a rho is the largest of four Rényi orders. So "not `holds`" refutes a charge; "`holds`"
+        proves a pure one, and is evidence for the others, whose proofs are in docs/proofs/gaussian.md.
+
+    >>> loss = Loss(amount=0.5, charged=1.0, cost=PureDP(1))
+    >>> loss.holds, loss.tightness
+    (True, 0.5)
     """
 
     amount: float
@@ -55,7 +69,17 @@ class Loss:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The largest loss over all neighbouring pairs of small data sets, and a pair that attains it."""
+    """The largest loss over all neighbouring pairs of small data sets, and a pair that attains it.
+
+    Guarantee:
+        `left` and `right` are neighbours whose loss is `loss`, and none of the `pairs` compared has a larger
+        one. What is exact and what is a lower bound is said at `Loss`.
+
+    >>> from sfumato.mechanisms import LaplaceMechanism
+    >>> worst = worst_case(LaplaceMechanism(sensitivity=1, scale=Fraction(2)))
+    >>> worst.loss.exponent, worst.loss.holds, worst.pairs
+    (Fraction(1, 2), True, 12)
+    """
 
     target: str
     loss: Loss
@@ -70,11 +94,22 @@ class WorstCase:
 
 
 def exact(target: AnyStatistic | Mechanism, left: Any, right: Any) -> Loss:
-    """The true privacy loss of what is sampled, between two inputs that should be neighbours.
+    """The privacy loss of what a session would release, between two inputs that should be neighbours.
+
+    Guarantee:
+        The laws compared are those that a session draws from. Exact for pure costs; for approximate and zCDP
+        costs a lower bound near the truth, because outcomes of wide laws are merged into blocks and four
+        Rényi orders are looked at. Merging never increases a divergence, so that a loss above the charge is
+        always a violation.
 
     Args:
         target: a query with its neighbour relation, or a mechanism.
         left, right: two columns of data for a query; two integers or integer vectors for a mechanism.
+
+    Raises:
+        InvalidParameter: no neighbour relation, two types of column, or, under substitution, two numbers of
+            rows: such columns have public facts that differ and are no neighbours.
+        NotSupported: an approximate cost of laws that differ in more than three coordinates.
 
     >>> from sfumato.mechanisms import LaplaceMechanism
     >>> round(exact(LaplaceMechanism(sensitivity=1, scale=Fraction(2)), 3, 4).amount, 12)
@@ -82,11 +117,16 @@ def exact(target: AnyStatistic | Mechanism, left: Any, right: Any) -> Loss:
     """
     if not isinstance(target, Statistic):
         return _loss(target.law(left), target.law(right), _mechanism_cost(target))
+    relation = check_neighbours(target.neighbours)
     columns = admit(left), admit(right)
-    if target.neighbours == "substitution":
-        target = replace(target, rows=columns[0].rows)
-    first, second = (_law(target, each) for each in columns)
-    return _loss(first, second, target.cost)
+    if relation == "substitution" and columns[0].rows != columns[1].rows:
+        rows = " and ".join(str(each.rows) for each in columns)
+        raise InvalidParameter(f"left and right must have equally many rows under substitution, got {rows}")
+    query, other = (target.bind(each, Field(), relation) for each in columns)
+    if query != other:
+        raise InvalidParameter("left and right must be columns of one type, both with room for nulls or none")
+    first, second = (_law(query, each) for each in columns)
+    return _loss(first, second, query.cost)
 
 
 def worst_case(
@@ -97,6 +137,19 @@ def worst_case(
     Records are `cells` values of the query's own domain, values out of bounds, infinities and nulls; they
     pass through admission, clamping and counting as data do. For a mechanism, pairs of integers and of
     integer vectors up to its sensitivity apart.
+
+    Guarantee:
+        No pair is left out. For pure costs the figure is exact; for approximate and zCDP costs it is a lower
+        bound near the truth (outcomes of wide laws are merged into blocks, four Rényi orders are looked at).
+
+    Args:
+        target: a query, or a mechanism.
+        size: how many records a data set has at most; exactly so many under substitution.
+        cells: how many values inside the domain a record can have.
+        neighbours: the relation, where the query does not state it.
+
+    Raises:
+        InvalidParameter: no neighbour relation, or a number out of range.
 
     >>> from sfumato.statistics import Mean
     >>> query = Mean(budget=PureDP(1), bounds=(0, 10))

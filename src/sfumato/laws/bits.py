@@ -32,6 +32,10 @@ class Bits(ABC):
 
     Guarantee:
         `integer`, `below` and `below_each` are exactly uniform if the words are.
+
+    >>> bits: Bits = SystemBits()
+    >>> bits.private, bits.below(6) in range(6)
+    (True, True)
     """
 
     private: ClassVar[bool]
@@ -89,6 +93,10 @@ class Bits(ABC):
 class SystemBits(Bits):
     """Bits of the operating system's generator; no state of our own, safe across forks.
 
+    Guarantee:
+        Words are those of the kernel's generator: indistinguishable from uniform to any feasible adversary,
+        and never repeated by a fork, a thread or a restored machine. docs/proofs/samplers.md.
+
     >>> SystemBits().words(3).shape
     (3,)
     """
@@ -109,6 +117,9 @@ class KeyedBits(Bits):
 
     Raises:
         MissingExtra: the package `cryptography` is not installed.
+
+    >>> KeyedBits().words(1000).shape
+    (1000,)
     """
 
     private = True
@@ -150,6 +161,10 @@ def _aes_counter_mode() -> Callable[[bytes], Any]:
 class SeededBits(Bits):
     """Reproducible bits for tests and the lab; never for a release.
 
+    Guarantee:
+        The same seed gives the same words. No privacy: `private` is False, what is drawn from them says so,
+        and no ledger takes it.
+
     >>> bool((SeededBits(7).words(4) == SeededBits(7).words(4)).all())
     True
     """
@@ -170,6 +185,9 @@ class SeededBits(Bits):
 
 def default_bits() -> Bits:
     """The fastest private bits at hand: keyed if `cryptography` is installed, else the system's.
+
+    Guarantee:
+        Private bits, never seeded ones.
 
     >>> default_bits().private
     True

@@ -25,7 +25,7 @@ class Choice:
 
     Guarantee:
         `sample` has the law `probability`, a ratio of integers, given uniform bits: float64 weights count
-        with the exact value of each float.
+        with the exact value of each float. Proof: docs/proofs/samplers.md.
 
     Args:
         weights: integers of any size, or float64 numbers; none negative, some positive.
@@ -161,6 +161,7 @@ def weight_table(c: Fraction, steps: int | None = None) -> Integers:
         T[k] <= e^c T[k+1], exactly, because q = ceil(2^64 e^-c) / 2^64 is at least e^-c. The table does not
         increase and ends where it becomes constant and positive; its last weight holds for all later levels
         (the clamp lemma), so an exponential mechanism with these weights is private with no slack.
+        Proof: docs/proofs/samplers.md.
 
     Args:
         c: the fall in the log weight of one level, positive.

@@ -22,6 +22,7 @@ class Clamped:
 
     Guarantee:
         Post-processing: the clamped outcome costs no privacy beyond the law's. The ends carry their tails.
+        Proof: docs/proofs/geometric.md.
 
     Args:
         law: a scalar law on the integers.

@@ -22,6 +22,7 @@ def exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
         Both bounds hold by integer arithmetic alone: the argument is halved until it is at most 1/8, the
         alternating series is summed with an error counted in units, and the squarings that undo the
         halvings round outwards. A large x costs no more than a small one.
+        Proof: docs/proofs/samplers.md.
 
     Args:
         x: a non-negative rational.
@@ -133,7 +134,7 @@ def bernoulli(p: Fraction, bits: Bits) -> bool:
     """True with probability exactly `p`.
 
     Guarantee:
-        Exact for every rational p in [0, 1], given uniform bits.
+        Exact for every rational p in [0, 1], given uniform bits. Proof: docs/proofs/samplers.md.
 
     >>> from sfumato.laws.bits import SystemBits
     >>> bernoulli(Fraction(1), SystemBits()), bernoulli(Fraction(0), SystemBits())
@@ -148,7 +149,7 @@ def bernoulli_exp(x: Fraction, bits: Bits) -> bool:
     """True with probability exactly e^-x.
 
     Guarantee:
-        Exact for every rational x >= 0, given uniform bits.
+        Exact for every rational x >= 0, given uniform bits. Proof: docs/proofs/samplers.md.
 
     >>> from sfumato.laws.bits import SystemBits
     >>> bernoulli_exp(Fraction(0), SystemBits()), bernoulli_exp(Fraction(10**9), SystemBits())

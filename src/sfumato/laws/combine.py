@@ -15,6 +15,10 @@ from sfumato.laws.law import Law
 class Joint:
     """Independent parts, drawn one after the other; an outcome is a tuple.
 
+    Guarantee:
+        `sample` draws each part exactly and independently of the others, so that the probability of a tuple
+        is the product that `logpmf` states.
+
     >>> from sfumato.laws import SystemBits
     >>> law = Joint((Point(1), Point(2)))
     >>> law.sample(SystemBits()), law.logpmf((1, 2)), law.mean
@@ -62,6 +66,9 @@ class Joint:
 @dataclass(frozen=True)
 class Point:
     """The law that always gives one value: an answer that is public, or exact for free.
+
+    Guarantee:
+        Draws no bits and adds no noise: private only where the value is the same for all neighbours.
 
     >>> from sfumato.laws import SystemBits
     >>> Point(3).sample(SystemBits()), Point(3).logpmf(4)

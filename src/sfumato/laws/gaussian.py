@@ -20,7 +20,7 @@ from sfumato.laws.candidates import (
     signed,
 )
 from sfumato.laws.coins import Uniform, exp_bounds, exp_coin
-from sfumato.laws.gaussian_tails import certified_tail, log_normalizer, log_tail, tail, variance_of
+from sfumato.laws.gaussian_tails import log_normalizer, log_tail, tail, variance_of
 from sfumato.laws.law import MAX_SCALE, Floats, elementwise, nearest_float, smallest_radius
 
 # The float exponential may err by this much before a decision could be wrong; it errs by about 2^-52.
@@ -36,7 +36,7 @@ class DiscreteGaussian:
     Guarantee:
         `sample` draws exactly this law, given uniform bits and a float64 exponential that errs by less than
         2^-30 (checked on a fixed table, to 2^-40, before the first draw). The float only filters; what it
-        leaves open is settled by integers.
+        leaves open is settled by integers. Proof: docs/proofs/samplers.md.
 
     Args:
         sigma_squared: positive, at most 2^104 (sigma at most 2^52); read exactly.
@@ -101,19 +101,6 @@ class DiscreteGaussian:
     def radius(self, confidence: float) -> int:
         """The smallest t with P(|X| <= t) >= confidence."""
         return smallest_radius(lambda t: 2 * float(self.sf(t)), confidence)
-
-    def tail_bounds(self, t: int) -> tuple[float, float]:
-        """Certified bounds lo <= P(X >= t) <= hi, for calibration.
-
-        Guarantee:
-            Holds if the float64 exponential and complementary error function have a relative error below
-            1e-12. Proof: Peano's kernel of the midpoint rule, or a direct sum; see gaussian_tails.py.
-
-        >>> lo, hi = DiscreteGaussian(Fraction(9)).tail_bounds(4)
-        >>> round(lo, 6), hi / lo < 1 + 1e-9
-        (0.120576, True)
-        """
-        return certified_tail(self.sigma_squared, t)
 
     def sample(self, bits: Bits, size: int | None = None) -> int | Integers:
         """One outcome as an int, or `size` independent ones as an int64 array."""

@@ -13,16 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.laws.law import Floats, as_floats, nearest_float
+from sfumato.laws.law import Floats, nearest_float
 
 # From this sigma on tails come from the Euler-Maclaurin formula, below it from a table of sums.
 _LARGE = 128
-# From this sigma on certified bounds come from integrals, below it from sums of at most 10^4 terms.
-_LARGE_CERTIFIED = 1024
 # f(x) is zero in float64 beyond this many sigmas.
 _REACH = 39.0
-# Covers the rounding of sums, exponentials (exponents up to 745 within 2^-51) and erfc, with room to spare.
-_SLACK = 2.0**-36
 # Below this, subnormal rounding would break relative error bounds.
 _TINY = 1e-290
 # B_2m(1/2) / (2m)! for m = 1, 2, ...: coefficients of the midpoint Euler-Maclaurin formula.
@@ -140,42 +136,3 @@ def _tail_table(sigma_squared: Fraction) -> Floats:
         table = np.cumsum(weights[::-1])[::-1] * math.exp(-log_normalizer(sigma_squared))
     table[-1] = 0.0
     return table
-
-
-def certified_tail(sigma_squared: Fraction, start: int) -> tuple[float, float]:
-    """lo <= P(X >= start) <= hi."""
-    if start < 1:
-        lo, hi = certified_tail(sigma_squared, 1 - start)
-        return math.nextafter(1 - hi, 0), min(1.0, math.nextafter(1 - lo, 2))
-    n = float(as_floats(start))
-    if n > _REACH * math.sqrt(float(sigma_squared)) + 2:
-        return 0.0, _TINY
-    with np.errstate(under="ignore", over="ignore"):
-        if sigma_squared < _LARGE_CERTIFIED**2:
-            lo = hi = _window_sum(sigma_squared, start)
-        else:
-            lo, hi = _integral_bounds(sigma_squared, n - 0.5)
-    scale = math.exp(-log_normalizer(sigma_squared))
-    lo, hi = lo * scale * (1 - _SLACK), hi * scale * (1 + _SLACK)
-    return (lo if lo > _TINY else 0.0), hi + _TINY
-
-
-def _window_sum(sigma_squared: Fraction, start: int) -> float:
-    # Terms beyond the window are below f(start) e^-42 and fall at a rate of at least 9/sigma: their sum is
-    # below 1e-15 of the total, which the slack covers.
-    length = math.ceil(9.2 * math.sqrt(float(sigma_squared))) + 2
-    k = np.arange(start + length, start - 1, -1, dtype=np.float64)
-    return float(np.exp(-k * k * nearest_float(1 / (2 * sigma_squared))).sum())
-
-
-def _integral_bounds(sigma_squared: Fraction, a: float) -> tuple[float, float]:
-    # sum_{k>=n} f(k) = I(a) - integral of K f'' with a kernel 0 <= K <= 1/8 (Peano, midpoint rule).
-    # Beyond sigma f is convex and the integral of f'' is -f'(a); before it both signs of f'' integrate to
-    # at most e^(-1/2)/sigma.
-    s = float(sigma_squared)
-    sigma = math.sqrt(s)
-    integral = sigma * math.sqrt(math.pi / 2) * math.erfc(a / math.sqrt(2 * s))
-    if a >= sigma:
-        return integral - a / (8 * s) * math.exp(-a * a / (2 * s)), integral
-    error = math.exp(-0.5) / (8 * sigma)
-    return integral - error, integral + error

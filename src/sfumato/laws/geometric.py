@@ -29,6 +29,7 @@ class Geometric:
     Guarantee:
         `sample` draws exactly this law, given uniform bits: integers decide every comparison that a table
         entry or a float squeeze leaves open. Magnitudes of 2^62 or more raise OverflowError.
+        Proof: docs/proofs/samplers.md.
 
     Args:
         scale: positive, at most 2^52; read exactly.

@@ -20,7 +20,7 @@ class DiscreteLaplace:
     Guarantee:
         `sample` draws exactly this law, given uniform bits: no float rounds an outcome, so the attack of
         [Mironov12] has no surface. Magnitudes of 2^62 or more, of probability below exp(-1000), raise
-        OverflowError instead of wrapping.
+        OverflowError instead of wrapping. Proof: docs/proofs/samplers.md.
 
     Args:
         scale: positive, at most 2^52; read exactly.

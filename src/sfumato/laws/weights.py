@@ -21,6 +21,8 @@ from sfumato.laws.law import Floats
 
 # The number of points must leave room for sums of indices in int64.
 _MOST_POINTS = 1 << 62
+# A float64 with the exponent bits e > 0 is an integer of 53 bits times 2^(e - 1075).
+_BIAS = 1075
 
 
 class Weights(Protocol):
@@ -52,8 +54,11 @@ class Groups:
         self._total = sums[-1]
         self._edges = sums[:-1]
         # floor(2^width * edge / total): group g is reached when the uniform is at or past its edge.
+        # An edge of fewer bits than `least` gives 0, and there are many such where weights fall far.
+        least = self._total.bit_length() - width
         self.table: Words = np.array(
-            [(edge << width) // self._total for edge in self._edges], dtype=np.uint64
+            [(edge << width) // self._total if edge.bit_length() >= least else 0 for edge in self._edges],
+            dtype=np.uint64,
         )
 
     def draw(self, bits: Bits, count: int) -> Integers:
@@ -192,38 +197,65 @@ class RunWeights:
         return np.searchsorted(self._ends, index, side="right")
 
 
+def _biased_exponents(weights: Floats) -> NDArray[np.int16]:
+    """e for each positive float m 2^(e - 1075), m in [2^52, 2^53); 0 or less for subnormal numbers."""
+    exponents = np.empty(len(weights), dtype=np.int16)
+    np.right_shift(weights.view(np.uint64), np.uint64(52), out=exponents, casting="unsafe")
+    tiny = np.flatnonzero(exponents == 0)
+    exponents[tiny] = np.frexp(weights[tiny])[1] + (_BIAS - 53)
+    return exponents
+
+
+def _mantissas(weights: Floats, tiny: int) -> Words:
+    """m for each positive float m 2^(e - 1075), of which the first `tiny` are subnormal; overwrites them."""
+    normalised = np.ldexp(np.frexp(weights[:tiny])[0], 53).astype(np.uint64)
+    mantissas: Words = weights.view(np.uint64)
+    mantissas &= np.uint64((1 << 52) - 1)
+    mantissas |= np.uint64(1 << 52)
+    mantissas[:tiny] = normalised
+    return mantissas
+
+
 class FloatWeights:
     """Float64 cells, taken at their exact values."""
 
     def __init__(self, weights: Floats) -> None:
-        if not weights.size or not np.isfinite(weights).all() or weights.min() < 0:
+        # Comparisons with NaN are false, so that these also refuse it.
+        if not weights.size or not (weights.min() >= 0 and weights.max() < math.inf):
             raise InvalidParameter("weights must be finite and non-negative, not empty")
-        if not weights.any():
+        if not weights.max() > 0:
             raise InvalidParameter("weights must not all be zero")
         self._weights = weights
         self.points = len(weights)
-        cells = np.flatnonzero(weights)
-        fractions, exponents = np.frexp(weights[cells])
+        # Large temporary arrays cost more than arithmetic on them, so that there are few of them below.
+        zeros = np.count_nonzero(weights) < len(weights)
+        cells = np.flatnonzero(weights) if zeros else None
+        positive = weights if cells is None else weights[cells]
+        exponents = _biased_exponents(positive)
         # A stable sort of 16-bit integers is a radix sort, in linear time.
-        order = np.argsort(exponents.astype(np.int16), kind="stable")
-        self._cells: Integers = cells[order]
-        self._mantissas: Words = np.ldexp(fractions[order], 53).astype(np.uint64)
+        order = np.argsort(exponents, kind="stable")
         ordered = exponents[order]
-        self._first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-        self._counts: Integers = np.diff(self._first, append=len(cells))
+        self._cells: Integers = order if cells is None else cells[order]
+        self._mantissas: Words = _mantissas(positive[order], int(np.searchsorted(ordered, 1)))
+        self._first = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+        self._counts: Integers = np.diff(self._first, append=len(order))
         self._low = int(ordered[0])
         # Halves of 27 and 26 bits add up in int64 for up to 2^36 cells.
-        tops = np.add.reduceat(self._mantissas >> np.uint64(26), self._first)
-        bottoms = np.add.reduceat(self._mantissas & np.uint64((1 << 26) - 1), self._first)
-        self._masses = [
-            ((int(top) << 26) + int(bottom)) << (int(exponent) - self._low)
-            for top, bottom, exponent in zip(tops, bottoms, ordered[self._first], strict=True)
+        halves = self._mantissas >> np.uint64(26)
+        tops = np.add.reduceat(halves, self._first)
+        np.bitwise_and(self._mantissas, np.uint64((1 << 26) - 1), out=halves)
+        bottoms = np.add.reduceat(halves, self._first)
+        self._masses: list[int] = [
+            ((top << 26) + bottom) << (exponent - self._low)
+            for top, bottom, exponent in zip(
+                tops.tolist(), bottoms.tolist(), ordered[self._first].tolist(), strict=True
+            )
         ]
 
     @property
     def total(self) -> Fraction:
         """The exact sum of the weights."""
-        return sum(self._masses) * Fraction(2) ** (self._low - 53)
+        return sum(self._masses) * Fraction(2) ** (self._low - _BIAS)
 
     def weight(self, index: int) -> Fraction:
         """The weight of one cell."""
