@@ -24,6 +24,11 @@ def exact(name: str, value: object) -> Fraction:
     >>> exact("epsilon", 0.1)
     Fraction(1, 10)
     """
+    if (
+        type(value) is Fraction
+        and max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS
+    ):
+        return value  # already exact; the checks below cost more than most of what calls this
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise InvalidParameter(f"{name} must be a number, got {name}={shown(value)}")
     if isinstance(value, Rational):

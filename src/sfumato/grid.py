@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
@@ -27,7 +27,12 @@ FINEST = 2**44
 
 def exact_bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
     """Both ends as exact numbers that float64 can hold, in increasing order."""
-    low, high = exact("lower", lower), exact("upper", upper)
+    return _increasing(exact("lower", lower), exact("upper", upper))
+
+
+@lru_cache(maxsize=256)
+def _increasing(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    # Cached, because a query checks its bounds each time that a public fact is filled in.
     for name, bound in (("lower", low), ("upper", high)):
         if bound and not 2**-500 <= abs(bound) <= 2**500:
             rule = "0 or between 2**-500 and 2**500 in size"

@@ -39,12 +39,16 @@ class Bounded(Statistic):
     @property
     def lower(self) -> Fraction:
         """The lower bound."""
-        return checked_bounds(self.bounds)[0]
+        return self._limits[0]
 
     @property
     def upper(self) -> Fraction:
         """The upper bound."""
-        return checked_bounds(self.bounds)[1]
+        return self._limits[1]
+
+    @cached_property
+    def _limits(self) -> tuple[Fraction, Fraction]:
+        return checked_bounds(self.bounds)
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
