@@ -125,6 +125,15 @@ def compact(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 and abs(value) < 10**24 else decimal(value)
 
 
+def readable(number: float) -> str:
+    """A size for people, to six digits or to the unit.
+
+    >>> readable(86.6666666), readable(1_000_000.0)
+    ('86.6667', '1,000,000')
+    """
+    return f"{number:,.0f}" if 1000 <= abs(number) < 10**15 else f"{number:.6g}"
+
+
 def float_up(value: Fraction) -> float:
     """The smallest float that is at least `value`; for costs that must never be understated."""
     nearest = float(value)

@@ -116,18 +116,13 @@ class Release:
         return str(self)
 
     def _repr_html_(self) -> str:
-        header, *rows = self._table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        head, *body = (
+            "<tr>" + "".join(_cell(text, "td" if i else "th", j) for j, text in enumerate(row)) + "</tr>"
+            for i, row in enumerate(self._table())
         )
-        facts = "".join(
-            f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in self._facts()
-        )
-        return (
-            f"<div><b>{html.escape(self._title())}</b><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<ul>{facts}</ul></div>"
-        )
+        facts = (f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in self._facts())
+        title, table = html.escape(self._title()), f"<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
+        return f"<div><b>{title}</b><table>{table}</table><ul>{''.join(facts)}</ul></div>"
 
     def _title(self) -> str:
         return f"{self.query.name} of {printable(self.query.column)}"
@@ -148,6 +143,12 @@ class Release:
             shown = [rounded(number, float(most) - float(least)) for number in (value, least, most)]
             rows.append((printable(label), shown[0], f"[{shown[1]}, {shown[2]}]"))
         return rows
+
+
+def _cell(text: str, tag: str, column: int) -> str:
+    # Styles in the cell, because notebooks keep no style sheet of ours; numbers line up at the right.
+    side = "right" if column else "left"
+    return f'<{tag} style="text-align:{side};padding:0 1em 0 0">{html.escape(text)}</{tag}>'
 
 
 def printable(name: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from sfumato.checks import positive, whole
+from sfumato.checks import positive, readable, whole
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteGaussian, Law, Shifted
 from sfumato.privacy import ZCDP, ApproxDP, GaussianEvent, gaussian_sigma_squared
@@ -65,7 +65,8 @@ class GaussianMechanism:
 
     def described(self, step: Fraction = Fraction(1)) -> str:
         """The mechanism in words, in units where one step of the integers is `step`."""
-        return f"discrete Gaussian noise of standard deviation {sqrt(self.sigma_squared) * float(step):.6g}"
+        spread = sqrt(self.sigma_squared) * float(step)
+        return f"discrete Gaussian noise of standard deviation {readable(spread)}"
 
     def law(self, value: int | Ints) -> Law:
         """The law of the answer when the data's value is `value`."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.checks import positive, whole
+from sfumato.checks import positive, readable, whole
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteLaplace, Law, Shifted
 from sfumato.privacy import LaplaceEvent, laplace_scale
@@ -49,7 +49,7 @@ class LaplaceMechanism:
 
     def described(self, step: Fraction = Fraction(1)) -> str:
         """The mechanism in words, in units where one step of the integers is `step`."""
-        return f"discrete Laplace noise of scale {float(self.scale * step):.6g}"
+        return f"discrete Laplace noise of scale {readable(float(self.scale * step))}"
 
     def law(self, value: int | Ints) -> Law:
         """The law of the answer when the data's value is `value`."""
