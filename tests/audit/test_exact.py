@@ -1,6 +1,7 @@
 """The audit as its users see it: two inputs, the worst of many, and what it refuses."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +11,9 @@ from sfumato.audit import Loss, exact, worst_case
 from sfumato.audit.pairs import neighbouring_pairs, neighbouring_values, universe
 from sfumato.data.dataset import Dataset
 from sfumato.errors import InvalidParameter, NotSupported
-from sfumato.laws import SeededBits
+from sfumato.laws import SeededBits, Shifted
 from sfumato.mechanisms import ClampedGeometric, GaussianMechanism, LaplaceMechanism
-from sfumato.privacy import ZCDP, Amount, ApproxDP, PureDP
+from sfumato.privacy import ZCDP, Amount, ApproxDP, FreeEvent, PureDP, PureEvent
 from sfumato.session import Session
 from sfumato.statistics import Count, Histogram, Mean, Sum
 
@@ -152,3 +153,44 @@ def test_what_cannot_be_audited_is_refused():
     )
     with pytest.raises(NotSupported):
         exact(many, np.array([], dtype=str), np.array(list("abcd")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesShape(Histogram):
+    """A mutant whose answer has as many numbers as the data decide."""
+
+    def law(self, view):
+        return Shifted(self.mechanism.noise, np.zeros(1 if view.sum() % 2 else 4, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Understates(Count):
+    """A mutant that a ledger would be charged less for than it costs."""
+
+    @property
+    def event(self):
+        return PureEvent(Fraction(1, 1000), "count")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsToBeFree(Count):
+    """A mutant that a ledger would not be charged for."""
+
+    @property
+    def event(self):
+        return FreeEvent("it says so")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ChangesShape(budget=PureDP(1), bounds=(0, 1), bins=4),
+        ChangesShape(budget=ZCDP(1), bounds=(0, 1), bins=4),
+        Understates(budget=PureDP(1)),
+        ClaimsToBeFree(budget=PureDP(1)),
+        ClaimsToBeFree(budget=ZCDP(1)),
+    ],
+    ids=lambda query: f"{type(query).__name__}-{type(query.budget).__name__}",
+)
+def test_a_query_that_hides_its_cost_is_caught(query):
+    assert not worst_case(query, size=3, neighbours="add-remove").loss.holds

@@ -24,6 +24,9 @@ def changed_coordinates(left: Law, right: Law) -> list[Pair]:
 
     Each pair is moved by the same integer, to where the center of the left law is 0.
     """
+    if _shape(left) != _shape(right):
+        # The form of the answer tells the two apart with certainty, as two points would.
+        return [(Point(0), Point(1))]
     if isinstance(left, Joint) and isinstance(right, Joint):
         parts = zip(left.parts, right.parts, strict=True)
         return [pair for one, other in parts for pair in changed_coordinates(one, other)]
@@ -79,6 +82,14 @@ def key_of(law: Law) -> Hashable:
     if isinstance(law, Point):
         return law
     raise _not_supported(law)
+
+
+def _shape(law: Law) -> Hashable:
+    if isinstance(law, Joint):
+        return tuple(_shape(part) for part in law.parts)
+    if isinstance(law, Clamped):
+        return _shape(law.law)
+    return len(law.center) if isinstance(law, Shifted) and isinstance(law.center, np.ndarray) else "scalar"
 
 
 def _entry(law: Shifted, index: int) -> Shifted:

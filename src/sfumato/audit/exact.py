@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from sfumato.audit.divergence import comparison, concentrated, hockey_stick, laplace_exponent, log_ratio
 from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
@@ -126,7 +126,7 @@ def exact(target: AnyStatistic | Mechanism, left: Any, right: Any) -> Loss:
     if query != other:
         raise InvalidParameter("left and right must be columns of one type, both with room for nulls or none")
     first, second = (_law(query, each) for each in columns)
-    return _loss(first, second, query.cost)
+    return _loss(first, second, _least_cost(query))
 
 
 def worst_case(
@@ -168,7 +168,7 @@ def worst_case(
     def law(indices: tuple[int, ...]) -> Law:
         return _law(query, column(indices, records))
 
-    cost, seen = query.cost, _Worst()
+    cost, seen = _least_cost(query), _Worst()
     for left, right in neighbouring_pairs(records, size, relation):
         seen.add(law(left), law(right), cost, (left, right))
     return seen.worst_case(
@@ -216,6 +216,16 @@ def _law(query: Any, data: Column) -> Law:
     query.check(data)
     law: Law = query.law(query.look(data))
     return law
+
+
+def _least_cost(query: Any) -> Cost:
+    """The smaller of the cost that a query states and the price that a ledger takes for its event."""
+    cost, event = query.cost, query.event
+    if isinstance(cost, PureDP) and event.pure_epsilon is not None:
+        return PureDP(min(cost.epsilon, event.pure_epsilon)) if event.pure_epsilon else Amount()
+    if isinstance(cost, ZCDP):
+        return ZCDP(min(cost.rho, event.rho)) if event.rho else Amount()
+    return cast(Cost, cost)
 
 
 def _mechanism_cost(mechanism: Mechanism) -> Cost:
