@@ -25,8 +25,8 @@ GRIDS = {
     "ages": Grid.of_step(0, 120, 1),
     "one cell": Grid(0, 1, cells=1),
     "odd ends": Grid(0.1, 0.7, cells=997),
-    "tiny": Grid(0, 1e-140, cells=1000),
-    "huge": Grid(-1e140, 1e140, cells=1000),
+    "tiny": Grid(0, 1e-115, cells=1000),
+    "huge": Grid(-1e115, 1e115, cells=1000),
     "decimal": Grid(Decimal("0.1"), Decimal("0.4"), cells=300),
 }
 

@@ -250,7 +250,7 @@ BAD_BOUNDS = {
     "three numbers": ((0, 1, 2), "bounds must be a pair (lower, upper), got bounds=(0, 1, 2)"),
     "an array": (np.zeros((2, 2)), "bounds must be a pair (lower, upper), got bounds="),
     "a series": (pd.Series([0, 1]), "bounds must be a pair (lower, upper), got bounds="),
-    "too large": ((0, 1e200), "upper must be 0 or between 2**-500 and 2**500 in size, got upper=1e+200"),
+    "too large": ((0, 1e200), "upper must be 0 or between 2**-400 and 2**400 in size, got upper=1e+200"),
     "five thousand digits": ((0, 10**5000), "upper must be a number of at most 2048 bits"),
     "one missing": ((None, 1), "lower must be a number, got lower=None"),
     "a pair within": (((1, 2), 3), "lower must be a number, got lower=(1, 2)"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -318,3 +319,37 @@ def test_a_release_says_that_dropped_nulls_make_the_size_private():
     private, public = (sf.mean(values, bounds=(0, 1), epsilon=1, nulls=rule) for rule in ("drop", "lower"))
     assert any("number of values is private" in note for note in private.notes)
     assert not any("number of values is private" in note for note in public.notes)
+
+
+@pytest.mark.parametrize(
+    ("release", "outcome"),
+    [
+        (sf.proportion([1, 2], equals=1, epsilon=1, nulls="lower"), ["10"]),
+        (sf.proportion([1, 2], equals=1, epsilon=1, nulls="lower"), ["-1"]),
+        (sf.proportion([1, 2], equals=1, epsilon=1), ["1", "-1"]),
+        (sf.count([1, 2], neighbours="add-remove", epsilon=1), ["-50"]),
+        (sf.count([1, 2], between=(0, 1), epsilon=1), ["3"]),
+        (sf.count([1, 2], epsilon=1), ["1", "2"]),
+        (sf.histogram(["a"], categories=["a", "b", "c"], epsilon=1), [str(-(2**62))] * 3),
+        (sf.histogram(["a"], categories=["a", "b", "c"], epsilon=1), ["1"]),
+        (sf.histogram([0.5, 0.7], bins=2, bounds=(0, 1), epsilon=1, nulls="lower"), ["3"]),
+        (sf.mean([1.0], bounds=(0, 1), epsilon=1), [str(2**200), "1"]),
+    ],
+)
+def test_a_record_that_no_law_could_have_drawn_is_refused(release, outcome):
+    record = {**release.to_dict(), "outcome": outcome}
+    with pytest.raises(sf.InvalidParameter, match=r"^stored must be a release"):
+        sf.read_release(record)
+
+
+def test_a_record_of_the_wrong_length_is_refused_before_its_labels_are_made():
+    record = sf.histogram([0.5], bins=3, bounds=(0, 1), epsilon=1).to_dict()
+    record["parameters"]["bins"] = 2**20
+    start = perf_counter()
+    with pytest.raises(sf.InvalidParameter):
+        sf.read_release(record)
+    slow = perf_counter() - start
+    start = perf_counter()
+    sf.histogram([0.5], bins=2**12, bounds=(0, 1), epsilon=1).query.labels()
+    # The labels of all cells would take 2**8 times as long as those of 2**12.
+    assert slow < 2**6 * (perf_counter() - start)

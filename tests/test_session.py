@@ -177,6 +177,15 @@ def test_a_ledger_refuses_the_other_relation_and_records_nothing():
     assert ledger.spent == Amount()
 
 
+def test_a_ledger_that_does_not_say_what_it_caps_is_refused():
+    class Silent:
+        def charge(self, query):
+            raise AssertionError("charged")
+
+    with pytest.raises(sf.InvalidParameter, match=r"^ledger must be a ledger such as MemoryLedger"):
+        sf.Session(people(), budget=sf.PureDP(1), ledger=Silent())
+
+
 def test_a_ledger_of_another_data_set_is_refused():
     ledger = sf.MemoryLedger(sf.PureDP(1), neighbours="substitution", dataset="people of 2025")
     with pytest.raises(sf.InvalidParameter, match=r"^dataset must be that of the ledger, 'people of 2025'"):

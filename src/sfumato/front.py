@@ -238,6 +238,8 @@ def read_release(stored: str | Mapping[str, Any]) -> Release:
         # Only what `to_dict` wrote is read: text that writes back the same, and a table that can be drawn.
         if not isinstance(query.column, str) or record["outcome"] != [str(part) for part in outcome]:
             raise ValueError
+        if not query.possible(outcome):
+            raise ValueError
         release = Release(query, outcome, private=record["private"] is True)
         if len(release._table()) - 1 != len(query.labels()):
             raise ValueError

@@ -34,8 +34,8 @@ def exact_bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
 def _increasing(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
     # Cached, because a query checks its bounds each time that a public fact is filled in.
     for name, bound in (("lower", low), ("upper", high)):
-        if bound and not 2**-500 <= abs(bound) <= 2**500:
-            rule = "0 or between 2**-500 and 2**500 in size"
+        if bound and not 2**-400 <= abs(bound) <= 2**400:
+            rule = "0 or between 2**-400 and 2**400 in size"
             raise InvalidParameter(f"{name} must be {rule}, got {name}={shown(bound)}")
     if low >= high:
         raise InvalidParameter(f"lower must be below upper, got lower={shown(low)}, upper={shown(high)}")

@@ -1,6 +1,7 @@
 """The one gate to the data: charge the ledger, then look."""
 
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Self
 
@@ -67,7 +68,7 @@ class Session:
     ) -> None:
         if not isinstance(data, Dataset):
             raise InvalidParameter(f"data must be a Dataset, got {type(data).__name__}")
-        if ledger is not None and not hasattr(ledger, "charge"):
+        if ledger is not None and not all(map(partial(hasattr, ledger), ("charge", "neighbours", "dataset"))):
             raise InvalidParameter(
                 f"ledger must be a ledger such as MemoryLedger, got ledger={shown(ledger)}"
             )

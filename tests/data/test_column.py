@@ -288,3 +288,36 @@ def test_a_failure_in_reading_is_not_hidden():
     column = Column("x", "real", True, 3, broken, broken)
     with pytest.raises(SfumatoError, match="unreadable"):
         column.nulls()
+
+
+BROKEN_TEXT = pa.Array.from_buffers(
+    pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 3], np.int32).tobytes()), pa.py_buffer(b"a\xffb")]
+)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        BROKEN_TEXT,
+        pa.chunked_array([BROKEN_TEXT]),
+        BROKEN_TEXT.dictionary_encode(),
+        pd.Series(pd.arrays.ArrowExtensionArray(BROKEN_TEXT)),
+        np.frombuffer(np.array([97, 0x7FFFFFFF, 98], np.uint32).tobytes(), dtype="U1"),
+    ],
+    ids=["arrow", "chunked", "dictionary", "pandas", "numpy"],
+)
+def test_what_is_no_text_is_counted_as_other_and_never_raises(given):
+    column = admit(given)
+    assert column.tally(["a", "c"]) == ([1, 0], 2)
+    assert column.nulls() == 0
+
+
+@pytest.mark.parametrize("given", [np.array([], dtype=str), np.array([], dtype="U7"), np.array([""])[:0]])
+def test_a_text_array_without_rows_is_tallied(given):
+    assert admit(given).tally(["a"]) == ([0], 0)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_every_arrow_text_is_tallied(kind):
+    assert admit(pa.array(["a", None, "b", "a"], kind)).tally(["a", "c"]) == ([2, 0], 1)
+    assert admit(pa.array(["a", None, "b", "a"], kind)).nulls() == 1

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -377,6 +378,24 @@ def test_the_interval_of_a_sum_far_from_zero_is_rounded_outwards() -> None:
     # Float64 has steps of 1024 here; the sum lies strictly between two of them.
     assert int(low) <= 5 * base + 2 * width + 2 <= int(high)
     assert low < high
+
+
+def test_the_variance_of_the_smallest_bounds_does_not_vanish() -> None:
+    low, high = 2.0**-399, 2.0**-399 * (1 + 2.0**-39)
+    query = Variance(
+        budget=PureDP(1e3),
+        neighbours="substitution",
+        nulls="lower",
+        bounds=(Fraction(low), Fraction(high)),
+        rows=100,
+    )
+    law = query.law(query.look(admit(np.array([low, high] * 50))))
+    outcome = tuple(part.center for part in law.parts)
+    assert query.value(outcome) > 0
+    assert (
+        query.interval(outcome, 0.95)[0] <= Fraction(high - low) ** 2 / 4 <= query.interval(outcome, 0.95)[1]
+    )
+    assert query.population_interval(outcome, 0.95)[1] > 0
 
 
 # --- populations -------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Admission: any one-dimensional column, seen through its public kind and read in chunks of float64."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -197,8 +198,22 @@ def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:
 
         return Column(name, kind, masked or kind == "real", len(array), floats, tally)
     if array.dtype.kind in "UTO":
-        return Column(name, "text", True, len(array), None, lambda: _tally_objects(array))
+        tallied = _tally_text if array.dtype.kind == "U" else _tally_objects
+        return Column(name, "text", True, len(array), None, lambda: tallied(array))
     raise SchemaMismatch(f"column {name!r} stores {array.dtype}, which is not a number, boolean or text")
+
+
+def _tally_text(array: np.ndarray[Any, Any]) -> Counter[Any]:
+    kept = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
+    distinct, counts = np.unique(kept.astype(array.dtype.newbyteorder("=")), return_counts=True)
+    # What is no text in Unicode counts as another value: reading it would raise.
+    points = distinct.view(np.uint32).reshape(len(distinct), distinct.dtype.itemsize // 4)
+    sound = (points <= sys.maxunicode).all(axis=1)
+    found: Counter[Any] = Counter(
+        {(str, v): int(c) for v, c in zip(distinct[sound].tolist(), counts[sound], strict=True)}
+    )
+    found[object, None] += int(counts[~sound].sum())
+    return found
 
 
 def _tally_objects(array: np.ndarray[Any, Any]) -> Counter[Any]:
@@ -207,6 +222,18 @@ def _tally_objects(array: np.ndarray[Any, Any]) -> Counter[Any]:
     return Counter(
         (str, str.__str__(v)) if isinstance(v, str) else (object, None) for v in values if not _is_null(v)
     )
+
+
+def _tally_arrow(array: Any) -> Counter[Any]:
+    # Arrow does not check that text is UTF-8: bytes are counted, and what does not decode is another value.
+    found: Counter[Any] = Counter()
+    plain = array.cast("large_string", safe=False) if "dictionary" in str(array.type) else array
+    for item in plain.cast("large_binary").drop_null().value_counts().to_pylist():
+        try:
+            found[str, item["values"].decode()] += item["counts"]
+        except UnicodeDecodeError:
+            found[object, None] += item["counts"]
+    return found
 
 
 def _is_null(value: object) -> bool:
@@ -263,8 +290,10 @@ def _admit_series(series: Any, given: str | None) -> Column:
         return np.asarray(filled.to_numpy(), dtype=np.float64)
 
     def tally() -> Counter[Any]:
-        # Not every Arrow type of text can be filtered; a pandas category of numbers changes if cast first.
-        present = (wrapped.cast(nw.String) if by_arrow and kind == "text" else wrapped).drop_nulls()
+        if kind == "text" and (by_arrow or getattr(stored, "storage", "") == "pyarrow"):
+            return _tally_arrow(wrapped.to_arrow())
+        present = wrapped.drop_nulls()
+        # A pandas category of numbers changes if it is cast before its nulls are dropped.
         plain = present.cast(nw.String) if kind == "text" else present
         table = plain.alias("value").value_counts(name="rows")
         pairs = zip(table["value"].to_list(), table["rows"].to_list(), strict=True)

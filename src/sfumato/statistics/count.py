@@ -115,6 +115,12 @@ class Count(Condition):
             return ClampedGeometric(scale=self.mechanism.scale, lower=0, upper=self.rows).law(view.first)
         return Clamped(self.mechanism.law(view.first), 0, self.rows)
 
+    def possible(self, outcome: Outcome) -> bool:
+        """Whether the outcome is a count that was clamped to its public range."""
+        return super().possible(outcome) and 0 <= outcome[0] <= (
+            outcome[0] if self.rows is None else self.rows
+        )
+
     def value(self, outcome: Outcome) -> int:
         """The released count."""
         (count,) = outcome
@@ -148,6 +154,6 @@ def _range(between: object) -> tuple[float, float]:
     low, high = (exact("between", end) for end in pair("between", between))
     if low > high:
         raise InvalidParameter(f"between must be increasing, got between={shown(between)}")
-    if max(abs(low), abs(high)) > 2**500:
-        raise InvalidParameter(f"between must be at most 2**500 in size, got between={shown(between)}")
+    if max(abs(low), abs(high)) > 2**400:
+        raise InvalidParameter(f"between must be at most 2**400 in size, got between={shown(between)}")
     return float(low), float(high)

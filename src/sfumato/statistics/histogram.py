@@ -146,6 +146,17 @@ class Histogram(Statistic):
             return Clamped(self.mechanism.law(int(view[0])), 0, self.rows)
         return self.mechanism.law(view)
 
+    @property
+    def parts_drawn(self) -> int:
+        """One count for each cell, or one in all if it tells the other."""
+        return 1 if self._one_count else self.cells
+
+    def possible(self, outcome: Outcome) -> bool:
+        """Whether the outcome is noisy counts, clamped if one tells the other."""
+        most = self.public_rows if self._one_count else 2**60
+        least = 0 if self._one_count else -(2**60)
+        return super().possible(outcome) and all(least <= part <= most for part in outcome)
+
     def value(self, outcome: Outcome) -> Ints:
         """The released counts: non-negative, and adding up to the number of rows where that is public."""
         if self._one_count:

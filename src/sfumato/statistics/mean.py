@@ -78,6 +78,11 @@ class Mean(Bounded):
         below_upper = self.lattice.high * view.size - view.first
         return Joint((self.mechanism.law(above_lower), self.mechanism.law(below_upper)))
 
+    @property
+    def parts_drawn(self) -> int:
+        """One sum, or two complementary ones."""
+        return 1 if self.size_is_public else 2
+
     def value(self, outcome: Outcome) -> float:
         """The released mean, inside the bounds."""
         if self.size_is_public:
@@ -91,7 +96,7 @@ class Mean(Bounded):
         return float(self._inside(index))
 
     def interval(self, outcome: Outcome, confidence: float) -> Interval:
-        """Where the mean of the clamped values lies; the rounding to the lattice is inside."""
+        """Where the mean of the values lies, clamped to the bounds as float64 holds them."""
         level = checked_confidence(confidence)
         if self.size_is_public:
             radius = self.mechanism.noise.radius(level)

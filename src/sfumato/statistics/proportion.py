@@ -61,6 +61,16 @@ class Proportion(Condition):
         others = view.size - view.first
         return Joint(tuple(Clamped(self.mechanism.law(count), 0, None) for count in (view.first, others)))
 
+    @property
+    def parts_drawn(self) -> int:
+        """The matches, and the others if their number is private."""
+        return 1 if self.size_is_public else 2
+
+    def possible(self, outcome: Outcome) -> bool:
+        """Whether the outcome holds counts that were clamped to their public range."""
+        most = self.public_size if self.size_is_public else 2**150
+        return super().possible(outcome) and all(0 <= part <= most for part in outcome)
+
     def value(self, outcome: Outcome) -> float:
         """The released share, between 0 and 1."""
         if self.size_is_public:

@@ -152,6 +152,15 @@ class Statistic(ABC):
             return self.budget
         return PureDP(self.budget.epsilon)
 
+    def possible(self, outcome: Outcome) -> bool:
+        """Whether the outcome has the right number of integers, none beyond what noise on sums can reach."""
+        return len(outcome) == self.parts_drawn and all(abs(part) < 2**150 for part in outcome)
+
+    @property
+    def parts_drawn(self) -> int:
+        """How many integers the law draws: one, unless a statistic says otherwise."""
+        return 1
+
     def labels(self) -> tuple[str, ...]:
         """The names of the numbers released."""
         return (self.name,)

@@ -115,6 +115,11 @@ class Variance(Bounded):
             sums = [ends - 2 * reach * view.first, middle, ends + 2 * reach * view.first]
         return Joint(tuple(part.law(value) for part, value in zip(self.parts, sums, strict=True)))
 
+    @property
+    def parts_drawn(self) -> int:
+        """The sums of values and squares, or three complementary sums."""
+        return len(self.parts)
+
     def value(self, outcome: Outcome) -> float:
         """The released variance, between 0 and its largest possible value."""
         (first, _), (second, _) = self._moments(tuple((float(part), float(part)) for part in outcome))
