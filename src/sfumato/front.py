@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.checks import Number, shown
-from sfumato.data.column import Category, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import Category
 from sfumato.data.counts import NullRule
 from sfumato.data.dataset import Dataset
 from sfumato.errors import InvalidParameter, NotSupported

@@ -21,7 +21,7 @@ MAX_CELLS = 2**32
 MAX_EDGES = 2**20
 # |x| / step up to here leaves float64 enough bits to give every grid point its own cell (see Grid.index).
 MAX_RATIO = 2**40
-# A lattice step is at least half of this part of the larger bound, and so at least 2**7 steps of float64.
+# A lattice has fewer than twice as many steps between 0 and its larger bound: each is 2**7 of float64's.
 FINEST = 2**44
 
 

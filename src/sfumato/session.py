@@ -1,7 +1,6 @@
 """The one gate to the data: charge the ledger, then look."""
 
 from dataclasses import dataclass
-from functools import partial
 from threading import Lock
 from typing import Self
 
@@ -68,21 +67,11 @@ class Session:
     ) -> None:
         if not isinstance(data, Dataset):
             raise InvalidParameter(f"data must be a Dataset, got {type(data).__name__}")
-        if ledger is not None and not all(map(partial(hasattr, ledger), ("charge", "neighbours", "dataset"))):
-            raise InvalidParameter(
-                f"ledger must be a ledger such as MemoryLedger, got ledger={shown(ledger)}"
-            )
         if bits is not None and not isinstance(bits, Bits):
             raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
         self._bits = bits or default_bits()
-        if ledger is not None and not self._bits.private:
-            raise InvalidParameter(
-                "bits must not be seeded when a ledger is kept: such answers are not private"
-            )
-        for fact in ("neighbours", "dataset") if ledger is not None else ():
-            kept, here = getattr(ledger, fact), data.name if fact == "dataset" else data.neighbours
-            if kept != here:
-                raise InvalidParameter(f"{fact} must be that of the ledger, {kept!r}, got {fact}={here!r}")
+        if ledger is not None:
+            _check_ledger(ledger, data, self._bits)
         self._data = data
         cap = check_budget("budget", budget)
         self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name)
@@ -148,3 +137,16 @@ class Session:
         bound = query.bind(column, self._data.field(query.column), self._data.neighbours)
         bound.check(column)
         return bound, column
+
+
+def _check_ledger(ledger: Ledger, data: Dataset, bits: Bits) -> None:
+    if not all(hasattr(ledger, part) for part in ("charge", "neighbours", "dataset")):
+        raise InvalidParameter(f"ledger must be a ledger such as MemoryLedger, got ledger={shown(ledger)}")
+    if not bits.private:
+        raise InvalidParameter("bits must not be seeded when a ledger is kept: such answers are not private")
+    for fact, kept, here in (
+        ("neighbours", ledger.neighbours, data.neighbours),
+        ("dataset", ledger.dataset, data.name),
+    ):
+        if kept != here:
+            raise InvalidParameter(f"{fact} must be that of the ledger, {kept!r}, got {fact}={here!r}")

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.audit import epsilon_lower_bound
-from sfumato.data.column import admit
+from sfumato.data.admission import admit
 from sfumato.laws import SeededBits
 from sfumato.privacy import ZCDP, PureDP
 from sfumato.statistics import Count, Sum

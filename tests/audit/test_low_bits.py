@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit import impossible_outputs
-from sfumato.data.column import admit
+from sfumato.data.admission import admit
 from sfumato.data.counts import Sums
 from sfumato.grid import Lattice
 from sfumato.laws import SeededBits

@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato.data.column import CHUNK, Column, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import CHUNK, Column
 from sfumato.errors import SchemaMismatch, SfumatoError
 
 NAN = float("nan")

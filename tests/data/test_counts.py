@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.column import CHUNK, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import CHUNK
 from sfumato.data.counts import NULL_RULES, Counts, Sums, count_categories
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import Edges, Grid, Lattice

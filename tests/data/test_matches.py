@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.column import CHUNK, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import CHUNK
 from sfumato.data.counts import Sums
 from sfumato.data.matches import Matches
 from sfumato.errors import SchemaMismatch

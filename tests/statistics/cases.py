@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.column import Column, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import Column
 from sfumato.laws import Clamped, Joint, Point, Shifted
 from sfumato.mechanisms.additive import Noise
 from sfumato.privacy import ZCDP, ApproxDP, Budget, PureDP

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 from tests.statistics.cases import BOUNDS, HIGH, KINDS, LOW, Kind, centre, outcomes
 
-from sfumato.data.column import admit
+from sfumato.data.admission import admit
 from sfumato.laws import SeededBits
 from sfumato.privacy import ZCDP, ApproxDP, Budget, PureDP
 from sfumato.statistics import Count, Histogram, Mean, Proportion, Sum, Variance

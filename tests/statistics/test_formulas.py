@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.statistics.cases import ALL_KINDS, BOUNDS, CATEGORIES, NULLS, RELATIONS, Kind, centre, noise_parts
 
-from sfumato.data.column import admit
+from sfumato.data.admission import admit
 from sfumato.laws import DiscreteLaplace
 from sfumato.mechanisms import Sensitivity, additive
 from sfumato.privacy import ZCDP, ApproxDP, FreeEvent, PureDP

@@ -13,7 +13,8 @@ from typing import Any, cast
 from sfumato.audit.divergence import comparison, concentrated, hockey_stick, laplace_exponent, log_ratio
 from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
 from sfumato.checks import shown, whole
-from sfumato.data.column import Column, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import Column
 from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Law

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.column import Column, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import Column
 from sfumato.mechanisms import ClampedGeometric, GaussianMechanism, LaplaceMechanism
 from sfumato.privacy import Neighbours
 from sfumato.statistics import Count, Histogram, Statistic

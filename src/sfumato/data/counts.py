@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.checks import one_of, whole
-from sfumato.data.column import CHUNK, Category, admit
+from sfumato.data.admission import admit
+from sfumato.data.column import CHUNK, Category
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Cells, Edges, Floats, Grid, Ints, Lattice
 

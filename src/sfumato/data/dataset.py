@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.checks import Number, one_of, pair, shown
-from sfumato.data.column import Category, Column, admit, checked_categories
+from sfumato.data.admission import admit
+from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import NULL_RULES, NullRule
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import exact_bounds

@@ -12,7 +12,7 @@ from sfumato.data.counts import Sums
 class Matches:
     """A public condition: the column is true, equals one of some categories, or lies between two numbers.
 
-    >>> from sfumato.data.column import admit
+    >>> from sfumato.data.admission import admit
     >>> Matches(between=(18, 65)).sums(admit([17, 18, 40]))
     Sums(size=3, first=2, second=0)
     """

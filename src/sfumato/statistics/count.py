@@ -117,8 +117,8 @@ class Count(Condition):
 
     def possible(self, outcome: Outcome) -> bool:
         """Whether the outcome is a count that was clamped to its public range."""
-        return super().possible(outcome) and 0 <= outcome[0] <= (
-            outcome[0] if self.rows is None else self.rows
+        return (
+            super().possible(outcome) and outcome[0] >= 0 and (self.rows is None or outcome[0] <= self.rows)
         )
 
     def value(self, outcome: Outcome) -> int:
