@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
@@ -54,7 +54,7 @@ class Query(Protocol):
     @property
     def cost(self) -> Cost: ...
     @property
-    def method(self) -> str: ...
+    def described(self) -> str: ...
 
     def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
         """The query with the public facts of a data set filled in."""
@@ -101,6 +101,10 @@ def encode(value: Any) -> Any:
         return {"budget": value.to_dict()}
     if isinstance(value, Fraction):
         return {"fraction": str(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        # An option that carries parameters: its name, then each parameter with its name.
+        options = ([field.name, encode(getattr(value, field.name))] for field in fields(value))
+        return [value.name, *options]  # type: ignore[attr-defined]
     return [encode(item) for item in value] if isinstance(value, tuple) else value
 
 

@@ -60,7 +60,7 @@ class Release:
     @property
     def method(self) -> str:
         """The mechanism in words."""
-        return self.query.method
+        return self.query.described
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -9,10 +9,18 @@ from tests.privacy import oracle
 
 from sfumato.errors import InvalidParameter, MissingExtra, NotSupported
 from sfumato.privacy.calibration import gaussian_sigma_squared
-from sfumato.privacy.composition import compose
+from sfumato.privacy.composition import approx_satisfied, compose
 from sfumato.privacy.conversions import zcdp_epsilon
 from sfumato.privacy.definitions import ApproxDP
-from sfumato.privacy.events import ComposedEvent, FreeEvent, GaussianEvent, LaplaceEvent, PureEvent
+from sfumato.privacy.events import (
+    ComposedEvent,
+    ConcentratedEvent,
+    FreeEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    RangeEvent,
+)
 from sfumato.privacy.pld import pld_epsilon
 
 
@@ -99,3 +107,17 @@ def test_extreme_events_still_compose():
 def test_hostile_deltas_are_refused(delta):
     with pytest.raises(InvalidParameter, match="delta must be"):
         compose([PureEvent(1, "x")], delta=delta)
+
+
+def test_a_part_without_a_pure_cost_is_not_left_out_beside_gaussians():
+    gaussian, other = GaussianEvent(1, 100, 1), ConcentratedEvent(0.5, "quantiles")
+    found = compose([gaussian, other], delta=1e-6)
+    assert found.method == "zCDP"
+    assert set(found.considered) == {"zCDP"}
+    alone = compose([gaussian], delta=1e-6).budget
+    assert not approx_satisfied(ComposedEvent([gaussian, other]), alone)
+
+
+def test_a_bounded_range_costs_a_quarter_of_a_pure_bound_in_zcdp():
+    assert RangeEvent(1, "q").rho == PureEvent(1, "q").rho / 4
+    assert RangeEvent(1, "q").pure_epsilon == 1

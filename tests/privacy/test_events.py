@@ -13,10 +13,12 @@ from tests.privacy.hostile import HOSTILE
 from sfumato.errors import InvalidParameter
 from sfumato.privacy.events import (
     ComposedEvent,
+    ConcentratedEvent,
     FreeEvent,
     GaussianEvent,
     LaplaceEvent,
     PureEvent,
+    RangeEvent,
     event_from_dict,
 )
 
@@ -26,6 +28,8 @@ simple = st.one_of(
     st.builds(lambda d, s: GaussianEvent(d * d, s, 1), st.integers(1, 2**50), sizes),
     st.builds(GaussianEvent, sizes, sizes, st.integers(2, 1000)),
     st.builds(PureEvent, sizes, st.just("exponential")),
+    st.builds(RangeEvent, sizes, st.just("quantiles")),
+    st.builds(ConcentratedEvent, sizes, st.just("quantiles")),
     st.just(FreeEvent("public")),
 )
 events = st.one_of(simple, st.builds(ComposedEvent, st.lists(simple, min_size=1, max_size=4)))
@@ -51,12 +55,16 @@ def test_stored_records_keep_their_meaning():
         },
         {"format": 1, "type": "pure", "epsilon": "1/10", "name": "exponential"},
         {"format": 1, "type": "free", "reason": "public"},
+        {"format": 1, "type": "range", "range": "1/4", "name": "quantiles"},
+        {"format": 1, "type": "concentrated", "rho": "1/8", "name": "quantiles"},
     ]
     made = [
         LaplaceEvent(3, 30),
         GaussianEvent(4, 40.5, 1),
         PureEvent(0.1, "exponential"),
         FreeEvent("public"),
+        RangeEvent(0.25, "quantiles"),
+        ConcentratedEvent(0.125, "quantiles"),
     ]
     assert [event_from_dict(record) for record in stored] == made
     assert [event.to_dict() for event in made] == stored

@@ -13,11 +13,13 @@ from sfumato.privacy.conversions import pure_to_zcdp, zcdp_delta, zcdp_epsilon, 
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP, budget_from_dict
 from sfumato.privacy.events import (
     ComposedEvent,
+    ConcentratedEvent,
     Event,
     FreeEvent,
     GaussianEvent,
     LaplaceEvent,
     PureEvent,
+    RangeEvent,
     event_from_dict,
 )
 from sfumato.privacy.gaussian import gaussian_delta, gaussian_vector_delta
@@ -31,6 +33,7 @@ __all__ = [
     "ApproxDP",
     "Budget",
     "ComposedEvent",
+    "ConcentratedEvent",
     "Composition",
     "Event",
     "FreeEvent",
@@ -40,6 +43,7 @@ __all__ = [
     "PureAccountant",
     "PureDP",
     "PureEvent",
+    "RangeEvent",
     "SummedAccountant",
     "ZCDPAccountant",
     "accountant_for",

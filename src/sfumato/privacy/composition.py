@@ -87,7 +87,7 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
         considered["pure sum"] = sum(pure, Fraction(0))
     considered["zCDP"] = _zcdp_epsilon(batch, target)
     gaussians = [event for event in batch if isinstance(event, GaussianEvent)]
-    if gaussians:
+    if gaussians and len(gaussians) + len(pure) == len(batch):
         considered["Gaussian"] = sum(pure, _gaussian_epsilon(gaussians, target))
     try:
         from sfumato.privacy.pld import pld_epsilon  # here: it alone needs the optional package
@@ -111,7 +111,11 @@ def approx_satisfied(event: Event, cost: ApproxDP) -> bool:
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     pure_parts = [part.pure_epsilon for part in parts if part.pure_epsilon is not None]
     left = cost.epsilon - sum(pure_parts, Fraction(0))
-    if gaussians and 0 <= left <= MAX_EPSILON and _gaussian_curve(gaussians)(left) <= target:
+    if (
+        len(gaussians) + len(pure_parts) == len(parts)
+        and 0 <= left <= MAX_EPSILON
+        and _gaussian_curve(gaussians)(left) <= target
+    ):
         return True
     try:
         from sfumato.privacy.pld import pld_delta

@@ -23,7 +23,15 @@ from sfumato.checks import Number, between, shown
 from sfumato.errors import MissingExtra, NotSupported
 from sfumato.laws import DiscreteGaussian, DiscreteLaplace
 from sfumato.laws.law import MAX_SCALE
-from sfumato.privacy.events import Event, FreeEvent, GaussianEvent, LaplaceEvent, flatten, scalar_shift
+from sfumato.privacy.events import (
+    ConcentratedEvent,
+    Event,
+    FreeEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    flatten,
+    scalar_shift,
+)
 from sfumato.privacy.gaussian import check_epsilon
 
 __all__ = ["pld_delta", "pld_epsilon"]
@@ -149,6 +157,8 @@ def _billable(events: Iterable[Event]) -> list[Event]:
     for event in batch:
         if isinstance(event, GaussianEvent) and event.coordinates > 1:
             raise NotSupported(f"no dominating pair is proved for more than one coordinate: {event!r}")
+        if isinstance(event, ConcentratedEvent):
+            raise NotSupported(f"no dominating pair is known for {event!r}")
         if event.rho > _MOST_LOSS or (event.pure_epsilon or 0) > _MOST_LOSS:
             raise NotSupported(f"the privacy loss of {event!r} is too large to compose")
         scale = event.scale**2 if isinstance(event, LaplaceEvent) else getattr(event, "sigma_squared", 1)

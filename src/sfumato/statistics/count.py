@@ -88,7 +88,7 @@ class Count(Condition):
         return additive(self.budget, Sensitivity.scalar(1), self.noise)
 
     @property
-    def method(self) -> str:
+    def described(self) -> str:
         """The mechanism in words."""
         if isinstance(self.mechanism, FreeEvent):
             return f"exact: {FREE.reason}"

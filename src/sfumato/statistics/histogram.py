@@ -115,7 +115,7 @@ class Histogram(Statistic):
         return additive(self.budget, sensitivity, self.noise)
 
     @property
-    def method(self) -> str:
+    def described(self) -> str:
         """The mechanism in words."""
         made = (
             "nearest counts that add up to the number of rows"

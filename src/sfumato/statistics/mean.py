@@ -56,7 +56,7 @@ class Mean(Bounded):
         return additive(self.budget, sensitivity, self.noise)
 
     @property
-    def method(self) -> str:
+    def described(self) -> str:
         """The mechanism in words."""
         sums = "the sum" if self.size_is_public else "two complementary sums"
         return f"{self.mechanism.described(self.lattice.step)} on {sums}"

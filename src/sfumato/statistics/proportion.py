@@ -44,7 +44,7 @@ class Proportion(Condition):
         return additive(self.budget, sensitivity, self.noise)
 
     @property
-    def method(self) -> str:
+    def described(self) -> str:
         """The mechanism in words."""
         counts = "the count of matches" if self.size_is_public else "the counts of matches and of the others"
         return f"{self.mechanism.described()} on {counts}"

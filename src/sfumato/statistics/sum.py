@@ -93,7 +93,7 @@ class Sum(Bounded):
         return additive(self.budget, Sensitivity.scalar(reach), self.noise)
 
     @property
-    def method(self) -> str:
+    def described(self) -> str:
         """The mechanism in words."""
         return f"{self.mechanism.described(self.lattice.step)} on the sum"
 

@@ -85,7 +85,7 @@ class Variance(Bounded):
         return self.mechanism.event
 
     @property
-    def method(self) -> str:
+    def described(self) -> str:
         """The mechanism in words."""
         sums = (
             "the sums of values and of squares"
