@@ -5,6 +5,7 @@ from sfumato.laws.choice import Choice, weight_table
 from sfumato.laws.clamped import Clamped
 from sfumato.laws.coins import bernoulli, bernoulli_exp, exp_bounds
 from sfumato.laws.combine import Joint, Point
+from sfumato.laws.crossing import FirstCrossing
 from sfumato.laws.gaussian import DiscreteGaussian
 from sfumato.laws.geometric import Geometric
 from sfumato.laws.laplace import DiscreteLaplace
@@ -17,6 +18,7 @@ __all__ = [
     "Clamped",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "FirstCrossing",
     "Geometric",
     "Joint",
     "KeyedBits",

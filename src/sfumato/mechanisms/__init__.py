@@ -1,11 +1,12 @@
 """Mechanisms: frozen public parameters, the event that they cost, and the law that they draw from."""
 
+from sfumato.mechanisms.above_threshold import AboveThreshold
 from sfumato.mechanisms.additive import Additive, Noise, Sensitivity, additive
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.geometric import ClampedGeometric
 from sfumato.mechanisms.laplace import LaplaceMechanism
 
-# Every mechanism: the contract tests read it, so that none is left out of the exact audit.
+# Every mechanism that disturbs a number: the contract tests read it, so that none misses the exact audit.
 MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[ClampedGeometric], ...] = (
     LaplaceMechanism,
     GaussianMechanism,
@@ -14,6 +15,7 @@ MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[Clampe
 
 __all__ = [
     "MECHANISMS",
+    "AboveThreshold",
     "Additive",
     "ClampedGeometric",
     "GaussianMechanism",
