@@ -12,7 +12,7 @@ import sfumato
 
 ROOT = Path(__file__).parents[1]
 PROOFS = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
-FOLDERS = {"accuracy", "audit", "laws", "mechanisms", "privacy"}
+FOLDERS = {"accuracy", "audit", "laws", "mechanisms", "privacy", "quantile_methods"}
 ERRORS = {
     "BudgetExceeded",
     "InvalidParameter",
@@ -26,7 +26,8 @@ NAMES = {
     *ERRORS,
     *FOLDERS,
     *{"count", "histogram", "mean", "proportion", "sum", "variance", "read_release"},
-    *{"Count", "Histogram", "Mean", "Proportion", "Sum", "Variance"},
+    *{"deciles", "find_bounds", "median", "quantile", "quantiles"},
+    *{"Count", "Histogram", "Mean", "Proportion", "Quantiles", "Sum", "Variance"},
     *{"ApproxDP", "PureDP", "ZCDP"},
     *{"Counts", "Dataset", "Edges", "Field", "Grid"},
     *{"MemoryLedger", "Release", "Session"},
@@ -34,6 +35,7 @@ NAMES = {
 # Spellings of types and tables of names: their parts are documented, they themselves can not be.
 ALIASES = {"mechanisms.Additive", "mechanisms.MECHANISMS", "mechanisms.Noise"}
 ALIASES |= {"privacy.Budget", "privacy.Event", "privacy.Neighbours"}
+ALIASES |= {"quantile_methods.AnyQuery", "quantile_methods.METHODS", "quantile_methods.QUERIES"}
 
 
 def public_things():

@@ -196,7 +196,7 @@ def test_text_states_answer_interval_cost_relation_and_method():
     assert str(release_of()) == "\n".join(
         [
             "count of age",
-            "  count     42       [39, 45]",
+            "  count  42  [39, 45]",
             "  cost: PureDP(epsilon=1.0), add-remove: "
             "one row is added or removed; the number of rows is private",
             "  method: discrete Laplace noise of scale 1, clamped to 0",

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato import accuracy, audit, laws, mechanisms, privacy
+    from sfumato import accuracy, audit, laws, mechanisms, privacy, quantile_methods
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset, Field
     from sfumato.errors import (
@@ -19,10 +19,24 @@ if TYPE_CHECKING:
         SchemaMismatch,
         SfumatoError,
     )
-    from sfumato.front import count, histogram, mean, proportion, read_release, sum, variance
+    from sfumato.front import (
+        count,
+        deciles,
+        find_bounds,
+        histogram,
+        mean,
+        median,
+        proportion,
+        quantile,
+        quantiles,
+        read_release,
+        sum,
+        variance,
+    )
     from sfumato.grid import Edges, Grid
     from sfumato.ledger import MemoryLedger
     from sfumato.privacy import ZCDP, ApproxDP, PureDP
+    from sfumato.quantile_methods import Quantiles
     from sfumato.release import Release
     from sfumato.session import Session
     from sfumato.statistics import Count, Histogram, Mean, Proportion, Sum, Variance
@@ -30,7 +44,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "front": ["count", "histogram", "mean", "proportion", "read_release", "sum", "variance"],
+    "front": [
+        "count",
+        "deciles",
+        "find_bounds",
+        "histogram",
+        "mean",
+        "median",
+        "proportion",
+        "quantile",
+        "quantiles",
+        "read_release",
+        "sum",
+        "variance",
+    ],
+    "quantile_methods": ["Quantiles"],
     "statistics": ["Count", "Histogram", "Mean", "Proportion", "Sum", "Variance"],
     "session": ["Session"],
     "release": ["Release"],
@@ -49,7 +77,7 @@ _HOMES = {
         "SfumatoError",
     ],
 }
-_FOLDERS = ["accuracy", "audit", "laws", "mechanisms", "privacy"]
+_FOLDERS = ["accuracy", "audit", "laws", "mechanisms", "privacy", "quantile_methods"]
 _HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -70,6 +98,7 @@ __all__ = [
     "NotSupported",
     "Proportion",
     "PureDP",
+    "Quantiles",
     "Release",
     "SchemaMismatch",
     "Session",
@@ -80,12 +109,18 @@ __all__ = [
     "accuracy",
     "audit",
     "count",
+    "deciles",
+    "find_bounds",
     "histogram",
     "laws",
     "mean",
     "mechanisms",
+    "median",
     "privacy",
     "proportion",
+    "quantile",
+    "quantile_methods",
+    "quantiles",
     "read_release",
     "sum",
     "variance",

@@ -86,6 +86,21 @@ def pair(name: str, value: object) -> tuple[object, object]:
     return items[0], items[1]
 
 
+def inside(name: str, value: object) -> Fraction:
+    """An exact share: above 0 and below 1."""
+    share = exact(name, value)
+    if not 0 < share < 1:
+        raise InvalidParameter(f"{name} must be inside (0, 1), got {name}={shown(value)}")
+    return share
+
+
+def boolean(name: str, value: object) -> bool:
+    """A flag: True or False, and nothing that merely counts as one."""
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"{name} must be True or False, got {name}={shown(value)}")
+    return value
+
+
 def one_of(name: str, value: T, options: Sequence[T]) -> T:
     """`value` if it is one of the options."""
     if not any(type(value) is type(option) and value == option for option in options):

@@ -3,11 +3,15 @@
 import html
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sfumato.checks import Number
+from sfumato.errors import NotSupported
+from sfumato.grid import Floats
 from sfumato.privacy import Event
 from sfumato.privacy.neighbours import MEANINGS
 from sfumato.query import Answer, Cost, Interval, Outcome, Query, parameters
@@ -40,12 +44,21 @@ class Release:
         return self.query.value(self.outcome)
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Where the data's own value lies with this confidence; for several numbers, one at a time."""
+        """Where the data's own value lies with this confidence; for several counts, one at a time."""
         return self.query.interval(self.outcome, confidence)
 
     def population_interval(self, confidence: float = 0.95) -> Interval:
         """Where the value of the population lies, of which the data are independent draws."""
         return self.query.population_interval(self.outcome, confidence)
+
+    def cdf(self, points: Number | Sequence[Number]) -> Floats:
+        """The share of the data at or below each point, where quantiles were released from a tree."""
+        own = getattr(self.query, "cdf", None)
+        if own is None:
+            raise NotSupported(f"cdf needs quantiles released with method='tree', not a {self.query.name}")
+        listed = points if isinstance(points, Sequence | np.ndarray) else [points]
+        shares: Floats = own(self.outcome, listed)
+        return shares
 
     @property
     def cost(self) -> Cost:
@@ -102,8 +115,9 @@ class Release:
     def __str__(self) -> str:
         lines = [self._title()]
         header, *rows = self._table()
-        widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-        for row in (header, *rows) if len(rows) > 1 else rows:
+        shown = [header, *rows] if len(rows) > 1 else rows
+        widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
+        for row in shown:
             cells = [
                 row[0].ljust(widths[0]),
                 *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),

@@ -27,11 +27,11 @@ class Preview:
     remaining: Amount
 
     def __str__(self) -> str:
-        accuracy = (
-            "accuracy depends on the private number of rows"
-            if self.error is None
-            else f"within ±{self.error:g} with {100 * float(self.confidence):.6g} % confidence"
-        )
+        if self.error is None:
+            accuracy = "accuracy depends on the private number of rows"
+        else:
+            sure = f"{100 * float(self.confidence):.6g} % confidence"
+            accuracy = f"{self.query.accuracy_words(self.error)} with {sure}"
         about = f"{self.query.name} of {printable(self.query.column)}"
         return f"{about}: {accuracy}, costs {self.cost!r} of {self.remaining!r}"
 

@@ -26,8 +26,9 @@ from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Point, SeededBits
 from sfumato.privacy import ZCDP, Amount, ApproxDP, FreeEvent, PureDP
 from sfumato.privacy.composition import approx_satisfied
+from sfumato.quantile_methods import read_query
 from sfumato.query import parameters, raw
-from sfumato.statistics import STATISTICS, Count, Histogram, Mean, Proportion, Sum, Variance, read_query
+from sfumato.statistics import STATISTICS, Count, Histogram, Mean, Proportion, Sum, Variance
 
 every_statistic = pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.id)
 every_relation = pytest.mark.parametrize("neighbours", RELATIONS)
@@ -143,7 +144,7 @@ def test_a_query_survives_json_and_has_a_hash(kind: Kind, neighbours: str, nulls
         again = read_query(query.name, stored)
         assert again == query
         assert hash(again) == hash(query)
-        assert (again.event, again.cost, again.method) == (query.event, query.cost, query.method)
+        assert (again.event, again.cost, again.described) == (query.event, query.cost, query.described)
         assert len({query, again}) == 1
 
 
@@ -263,7 +264,7 @@ def test_a_count_of_all_rows_under_substitution_is_exact_and_free() -> None:
     query = Count(budget=PureDP(1), neighbours="substitution", nulls="lower", rows=5)
     _, column = values_for(ALL_KINDS[0])
     assert isinstance(query.law(query.look(column)), Point)
-    assert "exact" in query.method
+    assert "exact" in query.described
     assert query.interval((5,), 0.999) == (5, 5)
 
 

@@ -10,18 +10,22 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, cast
 
+from sfumato.audit import listed
 from sfumato.audit.divergence import comparison, concentrated, hockey_stick, laplace_exponent, log_ratio
+from sfumato.audit.listed import Listed
 from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
 from sfumato.checks import shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter
+from sfumato.grid import Floats
 from sfumato.laws import Law
 from sfumato.mechanisms import GaussianMechanism
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Neighbours, PureDP, check_neighbours
+from sfumato.quantile_methods import AnyQuery
 from sfumato.query import Cost
-from sfumato.statistics import AnyStatistic, Statistic
+from sfumato.statistics import Statistic
 
 # Laws are compared in float64: tails are right to about 1e-12 of their size, log ratios to about 1e-13.
 ROUNDING = 1e-9
@@ -94,7 +98,7 @@ class WorstCase:
         return f"{self.target}: {self.pairs:,} pairs, {worst}, {verdict}"
 
 
-def exact(target: AnyStatistic | Mechanism, left: Any, right: Any) -> Loss:
+def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
     """The privacy loss of what a session would release, between two inputs that should be neighbours.
 
     Guarantee:
@@ -131,7 +135,7 @@ def exact(target: AnyStatistic | Mechanism, left: Any, right: Any) -> Loss:
 
 
 def worst_case(
-    target: AnyStatistic | Mechanism, *, size: int = 3, cells: int = 4, neighbours: Neighbours | None = None
+    target: AnyQuery | Mechanism, *, size: int = 3, cells: int = 4, neighbours: Neighbours | None = None
 ) -> WorstCase:
     """The largest loss over every neighbouring pair of data sets of at most `size` records.
 
@@ -189,18 +193,28 @@ class _Worst:
 
     def __init__(self) -> None:
         self._losses: dict[Any, Loss] = {}
+        self._lists: dict[int, tuple[Any, Floats]] = {}
         self._pairs = 0
         self._worst: tuple[Loss, Any] | None = None
 
     def add(self, left: Law, right: Law, cost: Cost, inputs: tuple[Any, Any]) -> None:
-        key = comparison(left, right)
         self._pairs += 1
-        if key in self._losses:
-            return
-        loss = self._losses[key] = _loss(left, right, cost)
+        if isinstance(left, Listed):
+            loss = _listed_loss(self._listed(left), self._listed(right), cost)
+        else:
+            key = comparison(left, right)
+            if key in self._losses:
+                return
+            loss = self._losses[key] = _loss(left, right, cost)
         # A violation that only exact numbers can tell comes before a loss that is larger by rounding.
         if self._worst is None or _rank(loss) > _rank(self._worst[0]):
             self._worst = loss, inputs
+
+    def _listed(self, law: Any) -> Floats:
+        # A law is compared with many neighbours; it is kept with its list, so that its id stays its own.
+        if id(law) not in self._lists:
+            self._lists[id(law)] = law, listed.log_probabilities(law)
+        return self._lists[id(law)][1]
 
     def worst_case(self, target: str, shown_as: Callable[[Any], Any]) -> WorstCase:
         if self._worst is None:
@@ -248,6 +262,8 @@ def _charged(cost: Cost) -> float:
 
 
 def _loss(left: Law, right: Law, cost: Cost) -> Loss:
+    if isinstance(left, Listed) and isinstance(right, Listed):
+        return _listed_loss(listed.log_probabilities(left), listed.log_probabilities(right), cost)
     if isinstance(cost, ApproxDP):
         amount = hockey_stick(left, right, float(cost.epsilon))
     elif isinstance(cost, ZCDP):
@@ -256,4 +272,14 @@ def _loss(left: Law, right: Law, cost: Cost) -> Loss:
         return Loss(log_ratio(left, right), _charged(cost), cost, laplace_exponent(left, right))
     else:
         raise InvalidParameter(f"cost must be a budget, got {shown(cost)}")
+    return Loss(amount, _charged(cost), cost)
+
+
+def _listed_loss(left: Floats, right: Floats, cost: Cost) -> Loss:
+    if isinstance(cost, ApproxDP):
+        amount = listed.hockey_stick(left, right, float(cost.epsilon))
+    elif isinstance(cost, ZCDP):
+        amount = listed.concentrated(left, right)
+    else:
+        amount = listed.log_ratio(left, right)
     return Loss(amount, _charged(cost), cost)

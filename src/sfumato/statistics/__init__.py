@@ -1,10 +1,7 @@
 """Statistics of one column: each a query with its public parameters, its law and its accuracy."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from sfumato.checks import one_of
-from sfumato.query import decode
 from sfumato.statistics.count import Count
 from sfumato.statistics.histogram import Histogram
 from sfumato.statistics.mean import Mean
@@ -23,15 +20,8 @@ __all__ = [
     "Statistic",
     "Sum",
     "Variance",
-    "read_query",
 ]
 
 AnyStatistic = Count | Sum | Mean | Variance | Proportion | Histogram
 
 STATISTICS: dict[str, Any] = {kind.name: kind for kind in (Count, Sum, Mean, Variance, Proportion, Histogram)}
-
-
-def read_query(name: str, parameters: Mapping[str, Any]) -> Any:
-    """The query that was stored as its name and its public parameters."""
-    kind = STATISTICS[one_of("statistic", name, tuple(STATISTICS))]
-    return kind(**{key: decode(value) for key, value in parameters.items()})

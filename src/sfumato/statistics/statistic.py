@@ -161,6 +161,10 @@ class Statistic(ABC):
         """How many integers the law draws: one, unless a statistic says otherwise."""
         return 1
 
+    def accuracy_words(self, error: float) -> str:
+        """The accuracy in words, for a preview."""
+        return f"within ±{error:g}"
+
     def labels(self) -> tuple[str, ...]:
         """The names of the numbers released."""
         return (self.name,)

@@ -1,0 +1,109 @@
+"""Where the number of values is private and needed: a small part of the budget counts it first."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sfumato.data.column import Column
+from sfumato.laws import Bits, Law
+from sfumato.mechanisms import Additive, Sensitivity, additive
+from sfumato.privacy import ZCDP, ApproxDP, Budget, ComposedEvent, ConcentratedEvent, Event, PureDP, PureEvent
+from sfumato.privacy.conversions import zcdp_rho
+from sfumato.quantile_methods.method import Facts, Method
+from sfumato.query import Outcome, raw
+
+# A count needs little: its noise of 20 / epsilon is far below any number of values that gives good quantiles.
+SHARE = Fraction(1, 20)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The noisy count, and the facts that hold once it is known.
+
+    Guarantee:
+        Count and quantiles compose to the whole budget: epsilons add up, or rhos. The method may depend on
+        the count, because every method costs the same rest. Proof: docs/proofs/quantiles.md.
+    """
+
+    noise: Additive
+    facts: Facts
+
+    @classmethod
+    def under(cls, facts: Facts) -> "Counted":
+        """A twentieth of the budget for the count, the rest for the quantiles."""
+        whole = facts.budget
+        if isinstance(whole, ApproxDP):
+            # Rhos compose exactly, and the sum is what the approximate budget converts to.
+            whole = ZCDP(zcdp_rho(whole.epsilon, whole.delta))
+        first, rest = _split(whole)
+        return cls(additive(first, Sensitivity.scalar(1), "auto"), replace(facts, budget=rest))
+
+    @property
+    def event(self) -> Event:
+        """The count and what follows, composed."""
+        rest = self.facts.budget
+        if isinstance(rest, PureDP):
+            return ComposedEvent([self.noise.event, PureEvent(rest.epsilon, "quantiles")])
+        return ComposedEvent([self.noise.event, ConcentratedEvent(rest.rho, "quantiles")])  # type: ignore[union-attr]
+
+    def settled(self, count: int) -> Facts:
+        """The facts once the noisy count is known."""
+        return replace(self.facts, size=max(count, 1))
+
+    def law(self, column: Column, pick: Callable[[Facts], Method]) -> "CountedLaw":
+        """The law of the count and of the outcome of the method that it leads to."""
+        return CountedLaw(self, column, pick)
+
+    @property
+    def words(self) -> str:
+        """What is done first, in words."""
+        return f"{self.noise.described()} on the number of values"
+
+
+@dataclass(frozen=True, eq=False)
+class CountedLaw:
+    """A noisy count, then the law of the method that suits it."""
+
+    counted: Counted
+    column: Column
+    pick: Callable[[Facts], Method]
+
+    @property
+    def _count(self) -> Law:
+        kept = self.column.rows
+        if self.counted.facts.nulls == "drop":
+            kept -= self.column.nulls()
+        return self.counted.noise.law(kept)
+
+    def sample(self, bits: Bits) -> Outcome:
+        """The count, then the outcome of the method."""
+        (count,) = raw(self._count.sample(bits))
+        return (count, *raw(self._after(count).sample(bits)))
+
+    def logpmf(self, outcome: Outcome) -> float:
+        """The log probability of the count and of what followed."""
+        count = float(self._count.logpmf(outcome[0]))
+        return count + self._after(outcome[0]).logpmf(outcome[1:]) if count > -math.inf else count
+
+    @property
+    def count(self) -> float:
+        """A count has no end: each part is audited by itself."""
+        return math.inf
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Not listed."""
+        return ()
+
+    def _after(self, count: int) -> "Law":
+        facts = self.counted.settled(count)
+        method = self.pick(facts)
+        law: Law = method.law(method.look(self.column, facts), facts)  # type: ignore[assignment]
+        return law
+
+
+def _split(budget: Budget) -> tuple[Budget, Budget]:
+    if isinstance(budget, PureDP):
+        return PureDP(budget.epsilon * SHARE), PureDP(budget.epsilon * (1 - SHARE))
+    rho = budget.rho  # type: ignore[union-attr]
+    return ZCDP(rho * SHARE), ZCDP(rho * (1 - SHARE))

@@ -1,0 +1,247 @@
+"""What all methods for quantiles share: the public facts they see, and the protocol they keep."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+from sfumato.checks import whole
+from sfumato.data.column import Column
+from sfumato.data.counts import NullRule
+from sfumato.data.ranks import Ranks
+from sfumato.errors import InvalidParameter, MissingBounds
+from sfumato.grid import MAX_CELLS, MAX_RATIO, Grid
+from sfumato.privacy import ZCDP, ApproxDP, Budget, ComposedEvent, Event, PureDP, PureEvent, RangeEvent
+from sfumato.privacy.conversions import zcdp_rho
+from sfumato.query import Outcome
+
+Orders = tuple[Fraction, ...]
+
+# Two records of a cell get places of their own for up to so many records; any power of two would be private.
+SUBCELLS = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """The public facts from which a method's constants follow.
+
+    Args:
+        orders: the distinct orders, increasing, inside (0, 1).
+        budget: what the method may cost.
+        bounds: (lower, upper), or None for a method that needs none.
+        step: the distance of the points that can be answered; None for the finest that float64 resolves.
+        replaces: neighbours differ in one replaced record, which may become a null that is left out; else in
+            one record that is added or removed.
+        size: the public or estimated number of values; None if nothing is known.
+        size_is_public: whether `size` is the number of values exactly, on all neighbours.
+        nulls: what becomes of nulls.
+    """
+
+    orders: Orders
+    budget: Budget
+    bounds: tuple[Fraction, Fraction] | None
+    step: Fraction | None = None
+    replaces: bool
+    size: int | None = None
+    size_is_public: bool = False
+    nulls: NullRule = "drop"
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The points that can be answered."""
+        if self.bounds is None:
+            raise MissingBounds("bounds must be given for this method; method='unbounded' needs none")
+        lower, upper = self.bounds
+        if self.step is not None:
+            return Grid.of_step(lower, upper, self.step)
+        cells = MAX_CELLS
+        while max(abs(lower), abs(upper)) * cells > (upper - lower) * MAX_RATIO:
+            cells //= 2
+        return Grid(lower, upper, cells=cells)
+
+    @property
+    def known_size(self) -> int:
+        """The number of values, at least 1, for methods that need one."""
+        if self.size is None:
+            raise InvalidParameter("n_hint must be given where the number of rows is private, got None")
+        return max(self.size, 1)
+
+    def buy(self, pieces: int) -> "Purchase":
+        """What each of `pieces` mechanisms of bounded range may cost."""
+        return buy(self.budget, pieces)
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """The range of each of some mechanisms that are composed, what they cost together, and the event."""
+
+    range: Fraction
+    cost: Budget
+    event: Event
+
+    @property
+    def pure(self) -> bool:
+        """Whether ranges were added up, and not their squares."""
+        return isinstance(self.cost, PureDP)
+
+
+def buy(budget: Budget, pieces: int) -> Purchase:
+    """The largest range that each of some mechanisms of bounded range may have under a budget.
+
+    Ranges add up to a pure epsilon; r²/8 adds up to a rho. An approximate budget buys what is larger.
+
+    >>> buy(PureDP(1), 4).range
+    Fraction(1, 4)
+    >>> buy(ZCDP(0.5), 1).range
+    Fraction(2, 1)
+    """
+    if isinstance(budget, PureDP):
+        return Purchase(budget.epsilon / pieces, budget, PureEvent(budget.epsilon, "quantiles"))
+    rho = budget.rho if isinstance(budget, ZCDP) else zcdp_rho(budget.epsilon, budget.delta)
+    each = root_down(8 * rho / pieces)
+    if isinstance(budget, ApproxDP) and budget.epsilon / pieces >= each:
+        return buy(PureDP(budget.epsilon), pieces)
+    return Purchase(each, budget, ComposedEvent([RangeEvent(each, "quantiles")] * pieces))
+
+
+def root_down(square: Fraction) -> Fraction:
+    """A number with few digits at most the square root, exact where the root is short.
+
+    >>> root_down(Fraction(1, 4))
+    Fraction(1, 2)
+    """
+    scale = 2**80
+    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
+
+
+class QuantileLaw(Protocol):
+    """The joint law of a raw outcome."""
+
+    def sample(self, bits: Any) -> Any:
+        """One outcome."""
+
+    def logpmf(self, outcome: Any) -> float:
+        """The log probability of an outcome."""
+
+    @property
+    def count(self) -> float:
+        """How many outcomes there are."""
+
+    def outcomes(self) -> Any:
+        """Every outcome, for audits on small grids."""
+
+
+class Method(Protocol):
+    """A way to release several quantiles; a frozen value whose fields are its public options.
+
+    Everything is a function of the public facts but `look`, which reads the data, and `law`, which is the
+    law of the raw integer outcome. `answers` turns an outcome into one value for each order, not decreasing.
+    """
+
+    name: ClassVar[str]
+    # Whether the answers lie between bounds, which must then be given.
+    needs_bounds: ClassVar[bool]
+
+    @property
+    def needs_size(self) -> bool:
+        """Whether constants or options follow from the number of values."""
+        ...
+
+    def check(self, facts: Facts) -> None:
+        """Refuse facts that the method cannot serve."""
+
+    def terms(self, facts: Facts) -> Purchase:
+        """What the method costs and the event that says so."""
+
+    def look(self, column: Column, facts: Facts) -> Any:
+        """Read the data."""
+
+    def law(self, view: Any, facts: Facts) -> QuantileLaw:
+        """The law of the raw outcome."""
+
+    def possible(self, outcome: Outcome, facts: Facts) -> bool:
+        """Whether the law could have drawn this outcome."""
+
+    def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
+        """One value for each order."""
+
+    def ends(self, facts: Facts) -> tuple[Fraction, Fraction]:
+        """The least and the largest possible answer."""
+
+    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
+        """Two values for each order, between which lies a rank within `rank_error` of the target."""
+
+    def rank_error(self, facts: Facts, confidence: float) -> int:
+        """How many ranks that rank is from the target, at most, whatever the data, all orders together."""
+
+    def words(self, facts: Facts) -> str:
+        """The mechanism in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnGrid:
+    """What methods that answer with points of the grid have in common."""
+
+    needs_bounds: ClassVar[bool] = True
+
+    @property
+    def needs_size(self) -> bool:
+        """Whether constants or options follow from the number of values."""
+        return False
+
+    def check(self, facts: Facts) -> None:
+        """Nothing to refuse."""
+
+    def parts(self, facts: Facts) -> int:
+        """Into how many points a cell is divided."""
+        return 1
+
+    def look(self, column: Column, facts: Facts) -> Ranks:
+        """The data on the line of points, counted in blocks and sorted where the law needs it."""
+        return Ranks(column, facts.grid, nulls=facts.nulls, parts=self.parts(facts))
+
+    def possible(self, outcome: Outcome, facts: Facts) -> bool:
+        """Whether there is one point for each order."""
+        points = facts.grid.cells * self.parts(facts)
+        return len(outcome) == len(facts.orders) and all(0 <= point < points for point in outcome)
+
+    def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
+        """The cells of the points, in order."""
+        parts = self.parts(facts)
+        return [facts.grid.value(point // parts) for point in sorted(outcome)]
+
+    def ends(self, facts: Facts) -> tuple[Fraction, Fraction]:
+        """The bounds."""
+        return facts.grid.lower, facts.grid.upper
+
+    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
+        """The answer and the next point: a value of the data may be anywhere in its cell."""
+        return [
+            (value, min(value + facts.grid.step, facts.grid.upper)) for value in self.answers(outcome, facts)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread(OnGrid):
+    """The same for methods that need ties to be points of their own.
+
+    Args:
+        subcells: into how many points a cell is divided, for its records to be told apart; a power of two.
+    """
+
+    subcells: int = SUBCELLS
+
+    def __post_init__(self) -> None:
+        count = whole("subcells", self.subcells, least=1, most=2**30)
+        if count & (count - 1):
+            raise InvalidParameter(f"subcells must be a power of two, got subcells={count}")
+
+    def parts(self, facts: Facts) -> int:
+        """Into how many points a cell is divided."""
+        return self.subcells
+
+    def possible(self, outcome: Outcome, facts: Facts) -> bool:
+        """Whether there is one point for each order, and they do not decrease."""
+        return super().possible(outcome, facts) and list(outcome) == sorted(outcome)

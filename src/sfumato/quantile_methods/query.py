@@ -1,0 +1,326 @@
+"""Quantiles of a bounded column."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from sfumato.checks import Number, boolean, compact, exact, positive, shown, whole
+from sfumato.data.column import Column
+from sfumato.data.counts import MAX_ROWS
+from sfumato.data.dataset import Field
+from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
+from sfumato.grid import MAX_CELLS, Floats
+from sfumato.laws import Law
+from sfumato.laws.grades import MAX_PARTS
+from sfumato.mechanisms import Additive
+from sfumato.privacy import Event, Neighbours
+from sfumato.quantile_methods.auto import choose
+from sfumato.quantile_methods.counted import Counted
+from sfumato.quantile_methods.method import Facts, Method, Orders
+from sfumato.quantile_methods.methods import METHODS, read_method
+from sfumato.query import Answer, Cost, Interval, Outcome
+from sfumato.statistics.statistic import checked_bounds, checked_confidence
+from sfumato.statistics.sum import Bounded
+
+MAX_ORDERS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantiles(Bounded):
+    r"""Quantiles of a column: for each order a public point within a few ranks of the data's own.
+
+    Guarantee:
+        Exactly the cost stated, under both relations, with ties, nulls and empty columns.
+        Proof: docs/proofs/quantiles.md.
+
+    Args:
+        probs: orders inside (0, 1), in any order, repeated or not; fractions with denominators up to 100,000.
+        method: a method such as `Recursive()`, its name, or "auto" for the best by public facts.
+        step: the distance of the points that can be answered; 1 for integer columns, the finest of at most
+            2**32 points for real ones, unless given.
+        n_hint: a public guess of the number of rows where it is private; without one, methods that need the
+            number spend a twentieth of the budget on it.
+        scalar: whether the one order asked for is answered as a number and not as an array.
+
+    >>> from sfumato.privacy import PureDP
+    >>> query = Quantiles(probs=(0.5,), budget=PureDP(1), bounds=(0, 1), neighbours="add-remove")
+    >>> query.cost, query.rank_error(0.95)
+    (PureDP(epsilon=1.0), 26)
+    """
+
+    name: ClassVar[str] = "quantiles"
+
+    probs: Sequence[Number] = ()
+    method: Any = "auto"
+    step: Number | None = None
+    n_hint: int | None = None
+    scalar: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "probs", _orders(self.probs))
+        object.__setattr__(self, "method", read_method(self.method))
+        if self.noise != "auto":
+            raise InvalidParameter(f"noise must be left out for quantiles, got noise={self.noise!r}")
+        if self.step is not None:
+            object.__setattr__(self, "step", positive("step", self.step))
+        if self.n_hint is not None:
+            whole("n_hint", self.n_hint, least=1, most=MAX_ROWS)
+        if boolean("scalar", self.scalar) and len(self.probs) != 1:
+            raise InvalidParameter(f"scalar goes with one order, got scalar={shown(self.scalar)}")
+
+    def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
+        """The query with the public facts of a data set filled in; integers are their own grid."""
+        bound = super().bind(column, field, neighbours)
+        if column.kind == "integer" and self.step is None and bound.bounds is not None:
+            whole_ends = bound.lower.denominator == bound.upper.denominator == 1
+            if whole_ends and bound.upper - bound.lower < MAX_CELLS:
+                bound = replace(bound, step=Fraction(1))
+        return bound
+
+    def declared(self, field: Field) -> dict[str, Any]:
+        """The bounds, unless the query has its own or its method needs none."""
+        if self.method != "auto" and not self.method.needs_bounds:
+            return {"bounds": None}
+        given = field.bounds if self.bounds is None else self.bounds
+        if given is None:
+            raise MissingBounds(
+                "bounds must be given, as bounds=(lower, upper) from public knowledge; if there is none, "
+                "sf.find_bounds finds some at a cost of its own, and method='unbounded' needs none"
+            )
+        return {"bounds": checked_bounds(given)}
+
+    def check(self, column: Column) -> None:
+        """Refuse a column that does not store numbers, and facts that the method cannot serve."""
+        super().check(column)
+        facts = self.facts if self._counted is None else self._counted.settled(1)
+        self._pick(facts)[0].check(facts)
+
+    @property
+    def orders(self) -> Orders:
+        """The distinct orders, increasing."""
+        return tuple(sorted(set(self._asked)))
+
+    @property
+    def _asked(self) -> Orders:
+        return self.probs  # type: ignore[return-value]
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What the method may know."""
+        bounds = None if self.bounds is None else (self.lower, self.upper)
+        return Facts(
+            orders=self.orders,
+            budget=self.budget,
+            bounds=bounds,
+            step=None if self.step is None else Fraction(self.step),
+            replaces=self.substitution,
+            size=self.n_hint if self.n_hint is not None and not self.size_is_public else self.rows,
+            size_is_public=self.size_is_public,
+            nulls=self.null_rule,
+        )
+
+    @cached_property
+    def _counted(self) -> Counted | None:
+        """How the number of values is found first, where a method needs it and nothing is known."""
+        needed = len(self.orders) > 1 if self.method == "auto" else self.method.needs_size
+        return Counted.under(self.facts) if needed and self.facts.size is None else None
+
+    def _settled(self, outcome: Outcome) -> tuple[Method, Facts, Outcome]:
+        """The method, its facts and its own part of the outcome."""
+        if self._counted is None:
+            return self.chosen, self.facts, outcome
+        facts = self._counted.settled(outcome[0])
+        return self._pick(facts)[0], facts, outcome[1:]
+
+    def _pick(self, facts: Facts) -> tuple[Method, str]:
+        if self.method != "auto":
+            return self.method, ""
+        name, why = choose(facts)
+        return METHODS[name](), f", chosen for {why}"
+
+    @cached_property
+    def chosen(self) -> Method:
+        """The method that answers, where it is known before the data."""
+        return self._pick(self.facts)[0]
+
+    @property
+    def mechanism(self) -> Additive:
+        """Quantiles are drawn, not disturbed: there is no noise to describe."""
+        raise NotImplementedError
+
+    @cached_property
+    def event(self) -> Event:
+        """What a release costs, for an accountant."""
+        return self.chosen.terms(self.facts).event if self._counted is None else self._counted.event
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What a release costs."""
+        return self.chosen.terms(self.facts).cost if self._counted is None else self.budget
+
+    def look(self, column: Column) -> Any:
+        """The data as the method wants them; the column itself where the method is not known yet."""
+        return self.chosen.look(column, self.facts) if self._counted is None else column
+
+    def law(self, view: Any) -> Law:
+        """The joint law of the raw outcome."""
+        if self._counted is None:
+            law: Any = self.chosen.law(view, self.facts)
+        else:
+            law = self._counted.law(view, lambda facts: self._pick(facts)[0])
+        return cast(Law, law)
+
+    def possible(self, outcome: Outcome) -> bool:
+        """Whether the law could have drawn this outcome."""
+        if self._counted is not None and not (outcome and abs(outcome[0]) < 2**60):
+            return False
+        method, facts, own = self._settled(outcome)
+        return method.possible(own, facts)
+
+    def value(self, outcome: Outcome) -> Answer:
+        """The released quantiles, not decreasing in their orders."""
+        found = self._by_order(outcome)
+        values = np.array([found[q] for q in self._asked])
+        return float(values[0]) if self.scalar else values
+
+    def _by_order(self, outcome: Outcome) -> dict[Fraction, float]:
+        method, facts, own = self._settled(outcome)
+        values = [float(value) for value in method.answers(own, facts)]
+        return dict(zip(self.orders, values, strict=True))
+
+    def cdf(self, outcome: Outcome, points: Sequence[Number]) -> Floats:
+        """The share of the data at or below each of some points, where the method knows it."""
+        method, facts, own = self._settled(outcome)
+        if not hasattr(method, "cdf"):
+            raise NotSupported(f"cdf needs method='tree', got method={method.name!r}")
+        found: Floats = method.cdf(own, facts, [exact("points", point) for point in points])
+        return found
+
+    @property
+    def sized(self) -> bool:  # type: ignore[override]
+        """Whether the accuracy depends on the private number of values: where the method does."""
+        return self._counted is not None
+
+    def rank_error(self, confidence: float, rows: int = 1) -> int:
+        """How many ranks an answer is from its target, at most, on any data, all together.
+
+        `rows` is a guess of the number of rows, which counts where the method depends on it.
+        """
+        facts = self.facts if self._counted is None else self._counted.settled(rows)
+        return self._pick(facts)[0].rank_error(facts, checked_confidence(confidence))
+
+    def interval(self, outcome: Outcome, confidence: float) -> Interval:
+        """Where the data's quantiles lie, all at once: between released ones that are surely below and above.
+
+        A released quantile of order p has a rank within `rank_error` of p n. It is therefore below the data's
+        quantile of any order that is more than this many ranks higher. Where no released quantile is that
+        far, the bounds are all that is known. A tree tells more.
+        """
+        return self._between(outcome, checked_confidence(confidence), None)
+
+    def population_interval(self, outcome: Outcome, confidence: float) -> Interval:
+        """The same for the population's quantiles; half of the failure goes to sampling."""
+        failure = (1 - checked_confidence(confidence)) / 2
+        return self._between(outcome, 1 - failure, failure / len(self.orders))
+
+    def _between(self, outcome: Outcome, confidence: float, failure: float | None) -> Interval:
+        method, facts, own = self._settled(outcome)
+        size = self._least_size(facts)
+        sampling = 0.0 if failure is None else _sampling(size, failure)
+        if hasattr(method, "interval"):
+            found = dict(zip(self.orders, method.interval(own, facts, confidence, sampling), strict=True))
+            ends = [found[q] for q in self._asked]
+        else:
+            need = method.rank_error(facts, confidence) + 1 + sampling
+            brackets = dict(zip(self.orders, method.brackets(own, facts), strict=True))
+            ends = [_enclosed(q, brackets, size, need, method.ends(facts)) for q in self._asked]
+        low, high = (np.array([float(end) for end in side]) for side in zip(*ends, strict=True))
+        return (float(low[0]), float(high[0])) if self.scalar else (low, high)
+
+    def _least_size(self, facts: Facts) -> int:
+        """The number of values; where it is private, half of what is known about it, which a note says."""
+        return facts.known_size // (1 if self.size_is_public else 2) if facts.size is not None else 0
+
+    def error(self, rows: int, confidence: float) -> float:
+        """How many ranks an answer is from its target, at most, with this confidence."""
+        return float(self.rank_error(confidence, rows))
+
+    def accuracy_words(self, error: float) -> str:
+        """The accuracy in words: ranks, which hold on any data."""
+        if error >= MAX_ROWS:
+            return "no accuracy holds on all data"
+        return f"within {int(error):,} ranks on any data"
+
+    def labels(self) -> tuple[str, ...]:
+        """The orders."""
+        return tuple(compact(q) for q in self._asked)
+
+    @property
+    def described(self) -> str:
+        """The mechanism in words, and why it was chosen."""
+        if self._counted is not None:
+            then = "the method that suits it" if self.method == "auto" else f"the method {self.method.name}"
+            return f"{self._counted.words}; then {then}"
+        method, why = self._pick(self.facts)
+        return f"{method.words(self.facts)}{why}"
+
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """What a reader should know."""
+        method, facts, _ = self._settled(outcome)
+        notes = [] if self.bounds is None else list(super().notes(outcome))
+        if self._counted is not None:
+            notes.append(f"about {facts.size:,} values were counted; the method was {method.words(facts)}")
+        error = method.rank_error(facts, 0.95)
+        if facts.size is not None and error >= self._least_size(facts):
+            notes.append("on some data the answers would be dominated by noise")
+        elif error < MAX_ROWS:
+            notes.append(
+                f"answers are within {error:,} ranks of their targets on any data, at 95 % confidence"
+            )
+        if not self.size_is_public and facts.size is not None and not hasattr(method, "interval"):
+            half = f"{self._least_size(facts):,}"
+            notes.append(f"the number of values is private; the interval holds if there are at least {half}")
+        return tuple(notes)
+
+
+def _enclosed(
+    order: Fraction,
+    brackets: dict[Fraction, tuple[Fraction, Fraction]],
+    size: int,
+    need: float,
+    ends: tuple[Fraction, Fraction],
+) -> tuple[Fraction, Fraction]:
+    """The nearest released values that are surely below and above the quantile of an order."""
+    below = (low for p, (low, _) in brackets.items() if (order - p) * size >= need)
+    above = (high for p, (_, high) in brackets.items() if (p - order) * size >= need)
+    return max(below, default=ends[0]), min(above, default=ends[1])
+
+
+def _sampling(size: int, failure: float) -> float:
+    # Hoeffding: the number of values below a population quantile is within this of its expectation.
+    return math.sqrt(size * math.log(2 / failure) / 2)
+
+
+def _orders(probs: object) -> Orders:
+    listed = probs.tolist() if isinstance(probs, np.ndarray) else probs
+    if not isinstance(listed, list | tuple) or not 1 <= len(listed) <= MAX_ORDERS:
+        raise InvalidParameter(f"probs must be 1 to {MAX_ORDERS:,} numbers, got probs={shown(probs)}")
+    given = [exact("probs", prob) for prob in listed]
+    if any(not 0 < q < 1 for q in given):
+        raise InvalidParameter(
+            f"probs must be inside (0, 1), got probs={shown(probs)}: the extremes of data cannot be "
+            "released; use orders such as 0.01 and 0.99"
+        )
+    # A query is checked each time that a public fact is filled in; most orders are short already.
+    orders = tuple(q if q.denominator <= MAX_PARTS else q.limit_denominator(MAX_PARTS) for q in given)
+    if any(not 0 < q < 1 for q in orders):
+        raise InvalidParameter(
+            f"probs must be at least 1/{MAX_PARTS:,} away from 0 and 1, got probs={shown(probs)}"
+        )
+    return orders

@@ -1,0 +1,279 @@
+"""The query: which method answers, what is counted first, and what its intervals promise."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.quantile_methods.cases import RELATIONS, ask, law_of
+
+import sfumato as sf
+from sfumato.data.admission import admit
+from sfumato.data.dataset import Field
+from sfumato.laws import SeededBits
+from sfumato.privacy import ZCDP, ApproxDP, ComposedEvent, PureDP
+from sfumato.privacy.conversions import zcdp_rho
+from sfumato.quantile_methods import Independent, InverseSensitivity, Quantiles, Recursive, Single, read_query
+from sfumato.quantile_methods.auto import choose
+from sfumato.quantile_methods.method import buy, root_down
+from sfumato.query import parameters, raw
+
+F = Fraction
+H = F(1, 2)
+DECILES = tuple(F(i, 10) for i in range(1, 10))
+VALUES = np.random.default_rng(1).normal(50, 10, 4000)
+
+
+def bound(query, relation, values=VALUES, **others):
+    return replace(query, neighbours=None, **others).bind(admit(values), Field(), relation)
+
+
+# --- which method ---------------------------------------------------------------------------------
+
+
+def test_one_order_is_answered_by_one_draw():
+    for relation in RELATIONS:
+        query = bound(ask("auto", (H, H), bounds=(0, 100)), relation)
+        assert query.chosen == Single()
+        assert "chosen for one" in query.described
+
+
+def test_several_orders_are_answered_jointly_where_there_are_enough_values():
+    many = bound(ask("auto", DECILES, bounds=(0, 100), nulls="lower"), "substitution")
+    assert many.chosen.name == "joint"
+    few = bound(ask("auto", DECILES, bounds=(0, 100), nulls="lower"), "substitution", VALUES[:40])
+    assert few.chosen == Recursive()
+    assert "chosen for" in few.described
+    # The rule is on public facts: a hint counts where the number of rows is private.
+    assert bound(ask("auto", DECILES, n_hint=40), "add-remove").chosen == Recursive()
+    assert bound(ask("auto", DECILES, n_hint=10**6), "add-remove").chosen.name == "joint"
+
+
+@given(st.integers(1, 10**7), st.integers(2, 60), st.sampled_from([F(1, 100), F(1), F(10)]))
+def test_the_choice_changes_once_as_rows_grow(rows, count, epsilon):
+    orders = tuple(F(i, count + 1) for i in range(1, count + 1))
+    query = ask("auto", orders, n_hint=rows, neighbours="add-remove", budget=PureDP(epsilon))
+    name, why = choose(query.facts)
+    assert name in ("joint", "recursive")
+    assert why
+    if name == "joint":
+        assert choose(replace(query.facts, size=rows * 2))[0] == "joint"
+
+
+# --- budgets --------------------------------------------------------------------------------------
+
+
+@given(st.fractions(F(1, 10**6), 100), st.integers(1, 10_000))
+def test_what_is_bought_fits_the_budget(amount, pieces):
+    pure = buy(PureDP(amount), pieces)
+    assert pure.range * pieces == amount
+    assert pure.event.pure_epsilon == amount
+    assert pure.pure
+    square = buy(ZCDP(amount), pieces)
+    assert pieces * square.range**2 / 8 <= amount
+    assert float(pieces * square.range**2 / 8) == pytest.approx(float(amount), rel=1e-12)
+    assert square.event.rho <= amount
+
+
+@given(st.fractions(F(1, 10**9), 10**9))
+def test_roots_are_rounded_down(square):
+    root = root_down(square)
+    assert root**2 <= square < (root + F(1, 2**80)) ** 2
+
+
+def test_an_approximate_budget_buys_the_larger_range():
+    few, many = buy(ApproxDP(1, 1e-6), 1), buy(ApproxDP(1, 1e-6), 500)
+    assert few.pure
+    assert few.range == 1
+    assert not many.pure
+    assert many.range > F(1, 500)
+    assert many.cost == ApproxDP(1, 1e-6)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_constants_are_those_of_the_proofs(relation):
+    orders = (F(1, 20), H, F(19, 20))
+    facts = ask(Independent(), orders, neighbours=relation).facts
+    far = [F(19, 20), H, F(19, 20)]
+    if relation == "substitution":
+        assert Independent().constants(facts) == (F(1, 6),) * 3
+        # Half of the range at the root, and a quarter over 9/10 below it; two levels.
+        assert Recursive().constants(facts) == (F(1, 2) / 4 / F(9, 10), F(1, 4), F(1, 2) / 4 / F(9, 10))
+    else:
+        assert Independent().constants(facts) == tuple(F(1, 3) / (2 * each) for each in far)
+        assert Recursive().constants(facts) == (F(1, 2) / (2 * F(9, 10)), F(1, 2), F(1, 2) / (2 * F(9, 10)))
+    assert InverseSensitivity().constants(facts) == (F(1, 6),) * 3
+
+
+# --- the number of values is counted first --------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1), ApproxDP(1, 1e-6)], ids=repr)
+def test_a_private_number_is_counted_for_a_twentieth(budget):
+    query = bound(ask("auto", DECILES, bounds=(0, 100), step=None, budget=budget), "add-remove")
+    assert isinstance(query.event, ComposedEvent)
+    assert query.cost == budget
+    if isinstance(budget, PureDP):
+        assert query.event.pure_epsilon == 1
+    else:
+        rho = budget.rho if isinstance(budget, ZCDP) else zcdp_rho(budget.epsilon, budget.delta)
+        assert query.event.rho <= rho
+        assert float(query.event.rho) == pytest.approx(float(rho), rel=1e-9)
+    session = sf.Session(
+        sf.Dataset({"x": VALUES}, unit="row", neighbours="add-remove"), budget=budget, bits=SeededBits(2)
+    )
+    release = session.answer(replace(query, neighbours=None, nulls=None, column="x"))
+    assert abs(release.outcome[0] - len(VALUES)) < 2000
+    assert len(release.outcome) == 10
+    assert any("counted" in note for note in release.notes)
+    assert sf.read_release(release.to_json()) == release
+    assert (np.diff(release.value) >= 0).all()
+    assert np.isfinite(law_of(query, VALUES).logpmf(release.outcome))
+
+
+def test_a_count_that_no_law_gives_is_impossible():
+    query = bound(ask("auto", DECILES, bounds=(0, 100)), "add-remove")
+    good = raw(query.law(query.look(admit(VALUES))).sample(SeededBits(3)))
+    assert query.possible(good)
+    for bad in ((), good[1:], (2**61, *good[1:]), (*good, 1)):
+        assert not query.possible(bad)
+
+
+def test_a_hint_saves_the_count():
+    hinted = bound(ask("auto", DECILES, n_hint=4000), "add-remove")
+    assert hinted._counted is None
+    assert len(raw(hinted.law(hinted.look(admit(VALUES))).sample(SeededBits(4)))) == 9
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_few_rows_are_counted_as_at_least_one(rows):
+    for seed in range(20):
+        release = sf.deciles(
+            VALUES[:rows], bounds=(0, 100), epsilon=0.1, neighbours="add-remove", bits=SeededBits(seed)
+        )
+        assert release.query.possible(release.outcome)
+        assert np.isfinite(release.value).all()
+
+
+def test_the_radius_of_inverse_sensitivity_follows_from_the_number_of_values():
+    query = bound(
+        ask(InverseSensitivity(radius=None), bounds=(0, 100), step=None, nulls="lower"), "substitution"
+    )
+    assert query.chosen.reach(query.facts) == 2**32 // (1000 * len(VALUES))
+    private = bound(ask(InverseSensitivity(radius=None), bounds=(0, 100), step=None), "add-remove")
+    assert private._counted is not None
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method", [Single(), Independent(), Recursive(), InverseSensitivity(), "auto"], ids=repr
+)
+@pytest.mark.parametrize("nulls", ["drop", "lower"])
+def test_intervals_hold_the_quantiles_of_the_data(method, nulls):
+    probs = (H,) if method == Single() else DECILES
+    query = bound(
+        ask(method, probs, bounds=(0, 100), step=None, nulls=nulls, budget=PureDP(4)), "substitution"
+    )
+    law, bits = query.law(query.look(admit(VALUES))), SeededBits(5)
+    truth = np.sort(VALUES)[[math.ceil(q * len(VALUES)) - 1 for q in probs]]
+    misses = 0
+    for _ in range(60):
+        outcome = raw(law.sample(bits))
+        low, high = query.interval(outcome, 0.9)
+        assert (low <= query.value(outcome)).all() or method == InverseSensitivity()
+        assert (low <= high).all()
+        misses += bool(((truth < low) | (truth > high)).any())
+        wide = query.population_interval(outcome, 0.9)
+        assert (wide[0] <= low).all()
+        assert (wide[1] >= high).all()
+    assert misses <= 15
+
+
+@pytest.mark.parametrize("method", [Single(), Recursive(), InverseSensitivity()], ids=repr)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_ranks_of_answers_are_within_their_error(method, relation):
+    query = bound(ask(method, (H,), bounds=(0, 100), step=None), relation)
+    law, bits = query.law(query.look(admit(VALUES))), SeededBits(6)
+    error = query.rank_error(0.9)
+    ranks = [(query.value(raw(law.sample(bits)))[0] >= VALUES).sum() for _ in range(200)]
+    assert (np.abs(np.array(ranks) - len(VALUES) / 2) <= error + 1).mean() >= 0.9
+
+
+def test_a_whole_cdf_needs_a_tree():
+    query = bound(ask(Single(), bounds=(0, 100)), "substitution")
+    with pytest.raises(sf.SfumatoError, match="tree"):
+        query.cdf((5,), [1.0])
+
+
+# --- the front door -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_four_functions_ask_the_same_query(relation):
+    given = {"bounds": (0, 100), "epsilon": 2, "neighbours": relation, "n_hint": 4000}
+    deciles = sf.deciles(VALUES, bits=SeededBits(7), **given)
+    assert deciles.query.orders == DECILES
+    assert np.array_equal(deciles.value, sf.quantiles(VALUES, DECILES, bits=SeededBits(7), **given).value)
+    median = sf.median(VALUES, bits=SeededBits(7), **given)
+    assert median.value == sf.quantile(VALUES, 0.5, bits=SeededBits(7), **given).value
+    assert median.query.labels() == ("0.5",)
+    assert abs(median.value - 50) < 5
+    assert np.abs(deciles.value - np.quantile(VALUES, [float(q) for q in DECILES])).max() < 5
+
+
+def test_orders_are_read_as_decimals():
+    assert ask(probs=[0.1, 0.30000000000000004, 1 / 3]).probs == (F(1, 10), F(3, 10), F(1, 3))
+    assert ask(probs=[1e-5]).probs == (F(1, 100_000),)
+    assert ask(probs=np.array([0.1], dtype=np.float32)).probs == (F(1, 10),)
+
+
+@given(
+    probs=st.lists(st.fractions(F(1, 1000), F(999, 1000), max_denominator=10**5), min_size=1, max_size=6),
+    method=st.sampled_from(
+        ["auto", "independent", "recursive", Recursive(subcells=8), InverseSensitivity(radius=F(1, 3))]
+    ),
+    hint=st.none() | st.integers(1, 2**62),
+    step=st.sampled_from([None, F(1, 7), 1]),
+)
+def test_a_query_survives_json_and_has_a_hash(probs, method, hint, step):
+    query = Quantiles(
+        probs=probs,
+        method=method,
+        n_hint=hint,
+        step=step,
+        budget=PureDP(F(1, 3)),
+        bounds=(0, 3),
+        neighbours="add-remove",
+    )
+    again = read_query("quantiles", parameters(query))
+    assert again == query
+    assert hash(again) == hash(query)
+    assert (again.event, again.cost, again.described) == (query.event, query.cost, query.described)
+
+
+def test_bounds_and_nulls_come_from_the_schema():
+    schema = {"x": sf.Field(bounds=(0, 100), nulls="lower")}
+    data = sf.Dataset({"x": VALUES}, unit="row", neighbours="substitution", schema=schema)
+    release = sf.Session(data, budget=PureDP(1), bits=SeededBits(8)).answer(
+        Quantiles(column="x", probs=[0.5], budget=PureDP(1))
+    )
+    assert (release.query.lower, release.query.upper) == (0, 100)
+    assert release.query.size_is_public
+    assert abs(release.value[0] - 50) < 10
+
+
+def test_a_hint_never_replaces_a_public_number_of_rows():
+    query = bound(ask("auto", DECILES, n_hint=10**9, nulls="lower"), "substitution", VALUES[:40])
+    assert query.facts.size == 40
+
+
+def test_integers_beyond_the_finest_grid_are_answered_on_it():
+    release = sf.median(np.array([0, 2**40]), bounds=(0, 2**40), epsilon=1, bits=SeededBits(9))
+    assert release.query.facts.grid.cells == 2**32
+    fractional = sf.median(np.array([0, 1]), bounds=(0.5, 1.5), epsilon=1, bits=SeededBits(9))
+    assert 0.5 <= fractional.value <= 1.5
