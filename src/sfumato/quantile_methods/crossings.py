@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.data.column import Column
+from sfumato.data.counts import Counts
 from sfumato.errors import InvalidParameter
-from sfumato.grid import Ints
+from sfumato.grid import Edges, Grid, Ints
 from sfumato.laws import Bits
 from sfumato.mechanisms import AboveThreshold
-from sfumato.quantile_methods.method import Facts, Purchase
+from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw
 from sfumato.query import Outcome
 
 
@@ -79,16 +82,6 @@ def _mechanism(
     return AboveThreshold.for_order(epsilon, share, one_sided=one_sided)
 
 
-def crossed(found: list[Scan], outcome: Outcome, cells: int) -> list[int]:
-    """The cells in which the counts passed their targets, in order."""
-    return sorted(scan.cell(step, cells) for scan, step in zip(found, outcome, strict=True))
-
-
-def terms(facts: Facts) -> Purchase:
-    """One piece for each order."""
-    return facts.buy(len(facts.orders))
-
-
 @dataclass(frozen=True, eq=False)
 class ScansLaw:
     """Independent first crossings, one for each order."""
@@ -111,3 +104,61 @@ class ScansLaw:
     def outcomes(self) -> Iterator[Outcome]:
         """Every tuple of steps; one past the last means that the count never passed."""
         return itertools.product(*(range(part.points) for part in self.parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scanned(ABC):
+    """What methods that scan over steps have in common."""
+
+    @abstractmethod
+    def cells(self, facts: Facts) -> Grid | Edges:
+        """The steps."""
+
+    @abstractmethod
+    def scans(self, facts: Facts) -> list[Scan]:
+        """A scan for each order."""
+
+    @abstractmethod
+    def ends(self, facts: Facts) -> tuple[Fraction, Fraction]:
+        """The least and the largest possible answer."""
+
+    def check(self, facts: Facts) -> None:
+        """Refuse options that leave no steps or no scan."""
+        self.cells(facts)
+        self.scans(facts)
+
+    def terms(self, facts: Facts) -> Purchase:
+        """One piece for each order."""
+        return facts.buy(len(facts.orders))
+
+    def look(self, column: Column, facts: Facts) -> Ints:
+        """The counts of the steps."""
+        return Counts.of(column, self.cells(facts), nulls=facts.nulls).cells
+
+    def law(self, view: Ints, facts: Facts) -> QuantileLaw:
+        """The law of the steps at which the counts pass their targets."""
+        return ScansLaw([scan.law(view) for scan in self.scans(facts)])
+
+    def possible(self, outcome: Outcome, facts: Facts) -> bool:
+        """Whether there is one step for each order, or one past the last."""
+        cells = self.cells(facts).cells
+        return len(outcome) == len(facts.orders) and all(0 <= step <= cells for step in outcome)
+
+    def crossed(self, outcome: Outcome, facts: Facts) -> list[int]:
+        """The cells in which the counts passed their targets, in order."""
+        cells = self.cells(facts).cells
+        return sorted(scan.cell(step, cells) for scan, step in zip(self.scans(facts), outcome, strict=True))
+
+    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
+        """The two ends of each step."""
+        cells, top = self.cells(facts), self.ends(facts)[1]
+        return [(cells.value(cell), min(cells.value(cell + 1), top)) for cell in self.crossed(outcome, facts)]
+
+    def rank_error(self, facts: Facts, confidence: float) -> int:
+        """How far the counts at the ends of the steps are from their targets."""
+        each = 1 - (1 - confidence) / len(facts.orders)
+        return max(scan.rank_error(self.cells(facts).cells, each) for scan in self.scans(facts))
+
+    def words(self, facts: Facts) -> str:
+        """The mechanism in words."""
+        return self.scans(facts)[0].words(self.cells(facts).cells)

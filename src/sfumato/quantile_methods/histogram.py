@@ -7,18 +7,16 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.checks import boolean, whole
-from sfumato.data.column import Column
-from sfumato.data.counts import Counts
-from sfumato.grid import Grid, Ints
-from sfumato.quantile_methods.crossings import Scan, ScansLaw, crossed, scans, terms
-from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw
+from sfumato.grid import Grid
+from sfumato.quantile_methods.crossings import Scan, Scanned, scans
+from sfumato.quantile_methods.method import Facts
 from sfumato.query import Outcome
 
 MOST_STEPS = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromHistogram:
+class FromHistogram(Scanned):
     """Cumulative counts at equal steps, and AboveThreshold for each order; one pass over the data.
 
     Never the most accurate; for teaching, and beside the published algorithm.
@@ -55,14 +53,6 @@ class FromHistogram:
         """Whether the number of steps follows from that of the values."""
         return self.steps is None
 
-    def check(self, facts: Facts) -> None:
-        """Refuse a budget that leaves no scan."""
-        self._scans(facts)
-
-    def terms(self, facts: Facts) -> Purchase:
-        """One piece for each order."""
-        return terms(facts)
-
     def cells(self, facts: Facts) -> Grid:
         """The steps: the grid's own points where there are no more of them."""
         grid = facts.grid
@@ -73,46 +63,17 @@ class FromHistogram:
             wanted = min(math.ceil(1.5 * size / math.log(size)), MOST_STEPS)
         return grid if grid.cells <= wanted else Grid(grid.lower, grid.upper, cells=wanted)
 
-    def _scans(self, facts: Facts) -> list[Scan]:
+    def scans(self, facts: Facts) -> list[Scan]:
+        """A scan for each order."""
         return scans(facts, one_sided=self.one_sided and not self.published, published=self.published)
-
-    def look(self, column: Column, facts: Facts) -> Ints:
-        """The counts of the steps."""
-        return Counts.of(column, self.cells(facts), nulls=facts.nulls).cells
-
-    def law(self, view: Ints, facts: Facts) -> QuantileLaw:
-        """The law of the steps at which the counts pass their targets."""
-        return ScansLaw([scan.law(view) for scan in self._scans(facts)])
-
-    def possible(self, outcome: Outcome, facts: Facts) -> bool:
-        """Whether there is one step for each order, or one past the last."""
-        cells = self.cells(facts).cells
-        return len(outcome) == len(facts.orders) and all(0 <= step <= cells for step in outcome)
 
     def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
         """The middles of the steps, in order; where steps are points, the points."""
         grid = self.cells(facts)
-        found = crossed(self._scans(facts), outcome, grid.cells)
         whole_points = self.published or grid.step * (grid.cells - 1) == grid.upper - grid.lower
         half = 0 if whole_points else grid.step / 2
-        return [grid.value(cell) + half for cell in found]
+        return [grid.value(cell) + half for cell in self.crossed(outcome, facts)]
 
     def ends(self, facts: Facts) -> tuple[Fraction, Fraction]:
         """The bounds."""
         return facts.grid.lower, facts.grid.upper
-
-    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
-        """The two ends of each step."""
-        cells = self.cells(facts)
-        found = crossed(self._scans(facts), outcome, cells.cells)
-        top = self.ends(facts)[1]
-        return [(cells.value(cell), min(cells.value(cell + 1), top)) for cell in found]
-
-    def rank_error(self, facts: Facts, confidence: float) -> int:
-        """How far the counts at the ends of the steps are from their targets."""
-        each = 1 - (1 - confidence) / len(facts.orders)
-        return max(scan.rank_error(self.cells(facts).cells, each) for scan in self._scans(facts))
-
-    def words(self, facts: Facts) -> str:
-        """The mechanism in words."""
-        return self._scans(facts)[0].words(self.cells(facts).cells)

@@ -8,19 +8,17 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 from sfumato.checks import Number, exact, one_of, positive, shown
-from sfumato.data.column import Column
-from sfumato.data.counts import Counts
 from sfumato.errors import InvalidParameter
-from sfumato.grid import MAX_EDGES, Edges, Ints
-from sfumato.quantile_methods.crossings import Scan, ScansLaw, crossed, scans, terms
-from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw
+from sfumato.grid import MAX_EDGES, Edges
+from sfumato.quantile_methods.crossings import Scan, Scanned, scans
+from sfumato.quantile_methods.method import Facts
 from sfumato.query import Outcome
 
 Side = Literal["middle", "outward"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unbounded:
+class Unbounded(Scanned):
     """Points 0, (r - 1) u, (r² - 1) u, ... on both sides of zero, and AboveThreshold for each order.
 
     Guarantee:
@@ -69,20 +67,12 @@ class Unbounded:
         """Whether the ratio follows from the number of values."""
         return self.ratio is None
 
-    def check(self, facts: Facts) -> None:
-        """Refuse options that give too many points."""
-        self.cells(facts)
-
-    def terms(self, facts: Facts) -> Purchase:
-        """One piece for each order."""
-        return terms(facts)
-
     def growth(self, facts: Facts) -> Fraction:
         """The ratio, given or by the rule."""
         if self.ratio is not None:
             return Fraction(self.ratio)
         # The step should be as fine as the noise: one rank of 1 / epsilon among n.
-        wanted = 1 + 1 / (float(terms(facts).range) * facts.known_size)
+        wanted = 1 + 1 / (float(self.terms(facts).range) * facts.known_size)
         return Fraction(min(max(wanted, 1.001), 1.1)).limit_denominator(10_000)
 
     def cells(self, facts: Facts) -> Edges:
@@ -90,27 +80,15 @@ class Unbounded:
         lower = None if self.lower is None else Fraction(self.lower)
         return _edges(self.growth(facts), Fraction(self.unit), Fraction(self.largest), lower)
 
-    def _scans(self, facts: Facts) -> list[Scan]:
+    def scans(self, facts: Facts) -> list[Scan]:
+        """A scan for each order."""
         return scans(facts, one_sided=True, published=False)
-
-    def look(self, column: Column, facts: Facts) -> Ints:
-        """The counts of the steps."""
-        return Counts.of(column, self.cells(facts), nulls=facts.nulls).cells
-
-    def law(self, view: Ints, facts: Facts) -> QuantileLaw:
-        """The law of the steps at which the counts pass their targets."""
-        return ScansLaw([scan.law(view) for scan in self._scans(facts)])
-
-    def possible(self, outcome: Outcome, facts: Facts) -> bool:
-        """Whether there is one step for each order, or one past the last."""
-        cells = self.cells(facts).cells
-        return len(outcome) == len(facts.orders) and all(0 <= step <= cells for step in outcome)
 
     def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
         """A point of each step, in order."""
         edges = self.cells(facts)
-        found = crossed(self._scans(facts), outcome, edges.cells)
-        return [self._point(edges, cell, q) for cell, q in zip(found, facts.orders, strict=True)]
+        pairs = zip(self.crossed(outcome, facts), facts.orders, strict=True)
+        return [self._point(edges, cell, q) for cell, q in pairs]
 
     def _point(self, edges: Edges, cell: int, order: Fraction) -> Fraction:
         low, high = edges.value(cell), edges.value(cell + 1)
@@ -123,22 +101,9 @@ class Unbounded:
         edges = self.cells(facts)
         return edges.value(0), edges.value(edges.cells)
 
-    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
-        """The two ends of each step."""
-        cells = self.cells(facts)
-        found = crossed(self._scans(facts), outcome, cells.cells)
-        top = self.ends(facts)[1]
-        return [(cells.value(cell), min(cells.value(cell + 1), top)) for cell in found]
-
-    def rank_error(self, facts: Facts, confidence: float) -> int:
-        """How far the counts at the ends of the steps are from their targets."""
-        each = 1 - (1 - confidence) / len(facts.orders)
-        return max(scan.rank_error(self.cells(facts).cells, each) for scan in self._scans(facts))
-
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""
-        scan = self._scans(facts)[0].words(self.cells(facts).cells)
-        return f"{scan} that grow by {float(self.growth(facts)):g}"
+        return f"{super().words(facts)} that grow by {float(self.growth(facts)):g}"
 
 
 @lru_cache(maxsize=16)
