@@ -15,7 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.laws import chain as module
 from sfumato.laws.bits import SeededBits
 from sfumato.laws.chain import Chain, Windows, slack, windows
-from sfumato.laws.chain_steps import Rate, Wide, choose, range_sums, wide
+from sfumato.laws.chain_steps import Rate, choose, range_sums, wide
 
 mpmath.mp.prec = 300
 
@@ -237,7 +237,7 @@ def test_a_multiset_drawn_point_by_point_is_noticed(monkeypatch):
 
 def test_runs_of_at_most_one_are_noticed(monkeypatch):
     true = module._extended
-    monkeypatch.setattr(module, "_extended", lambda *parts: module.Runs(true(*parts).fresh))
+    monkeypatch.setattr(module, "_extended", lambda *parts: module.Runs(*[true(*parts).fresh] * 2))
     order, gaps, c, law = case("close")
     bits = SeededBits(4)
     assert p_value([law.sample(bits) for _ in range(4000)], enumerated(order, gaps, c)) < FALSE_ALARM

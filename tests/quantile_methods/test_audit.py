@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from tests.mutants import QUANTILE_MUTANTS
 from tests.quantile_methods.cases import (
     ENTRIES,
     FEW_RULES,
@@ -27,6 +26,7 @@ from tests.quantile_methods.cases import (
     serves,
     worst_on_lines,
 )
+from tests.quantile_methods.mutants import QUANTILE_MUTANTS
 
 from sfumato.audit import worst_case
 from sfumato.audit.listed import hockey_stick
@@ -34,7 +34,7 @@ from sfumato.audit.pairs import neighbouring_pairs
 from sfumato.data.ranks import Ranks
 from sfumato.grid import Grid
 from sfumato.laws.coins import exp_bounds
-from sfumato.privacy import PureDP
+from sfumato.privacy import ZCDP, PureDP
 from sfumato.quantile_methods import METHODS, Independent, InverseSensitivity, Recursive, Single
 from sfumato.quantile_methods.independent import FlipLaw
 from sfumato.quantile_methods.node import Node, Target, quantile_node
@@ -240,6 +240,9 @@ NAMES = [
     "permute-and-flip at twice its constant",
     "a rho buys twice the range",
     "ties spread by a seed",
+    "joint gaps rounded",
+    "joint constant of a single quantile",
+    "whole counts against a target that moves",
 ]
 
 
@@ -276,3 +279,13 @@ def test_a_target_between_two_ranks_is_not_a_public_number():
 
     assert loss(F) <= 1 + 1e-9
     assert loss(lambda rank: F(math.ceil(rank))) >= 1.99
+
+
+def test_two_nodes_of_a_level_claim_no_pure_cost():
+    # A replaced record moves both: their rhos add up to that of the range, the range itself is longer.
+    for relation, claims in (("substitution", False), ("add-remove", True)):
+        query = ask(
+            Recursive(), (F(1, 4), H, F(3, 4)), budget=ZCDP(0.1), neighbours=relation, n_hint=100, rows=None
+        )
+        assert (query.event.pure_epsilon is not None) == claims
+        assert query.event.rho <= F(1, 10)

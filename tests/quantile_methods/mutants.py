@@ -1,0 +1,297 @@
+"""Named ways to break the privacy of quantiles, and for each the check that must notice.
+
+Each is a defect of an exact law, on a pair of columns that shows it: so many records at each place of a line
+whose empty runs have the given widths. Losses are for a requested epsilon of 1 unless said otherwise.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from tests.laws.test_grades import assert_falls_slowly
+from tests.mutants import Mutant, replaced
+from tests.quantile_methods.cases import ORDERS, WIDE, Line, ask, pair_loss
+
+from sfumato.audit import exact, worst_case
+from sfumato.laws.chain import Chain
+from sfumato.laws.coins import exp_bounds
+from sfumato.laws.graded import Graded
+from sfumato.laws.grades import Grades, grades
+from sfumato.privacy import ZCDP, PureDP
+from sfumato.quantile_methods import (
+    FromHistogram,
+    Independent,
+    InverseSensitivity,
+    Joint,
+    Recursive,
+    Single,
+    crossings,
+)
+from sfumato.quantile_methods import method as purchases
+from sfumato.quantile_methods.node import Node, Target
+from sfumato.quantile_methods.recursive import Branch, RecursiveLaw, branches
+
+
+def pair(
+    method: Any,
+    orders: Sequence[Fraction],
+    relation: str,
+    widths: Sequence[int],
+    left: Sequence[int],
+    right: Sequence[int],
+    epsilon: int = 1,
+) -> Callable[[], None]:
+    """The loss of one pair of columns stays under epsilon."""
+
+    def check() -> None:
+        loss = pair_loss(
+            method, orders, relation, Line.of(widths), left, right, nulls="lower", budget=PureDP(epsilon)
+        )
+        assert loss <= epsilon * (1 + 1e-9), f"loss {loss:.6g} of {epsilon}"
+
+    return check
+
+
+def small(size: int = 4, cells: int = 4, **parameters: Any) -> Callable[[], None]:
+    """The exact audit of a query on all small data sets."""
+
+    def check() -> None:
+        worst = worst_case(ask(**parameters), size=size, cells=cells)
+        assert worst.loss.holds, str(worst)
+
+    return check
+
+
+def whole_range(method: Any, facts: Any) -> Any:
+    return tuple(method.terms(facts).range for _ in facts.orders)
+
+
+def constants_of_add_remove(kind: Any) -> Callable[[], AbstractContextManager[Any]]:
+    constants = kind.constants
+    return replaced(kind, "constants", lambda self, facts: constants(self, replace(facts, replaces=False)))
+
+
+def half_the_range_everywhere(method: Recursive, facts: Any) -> Any:
+    span = method.terms(facts).range
+    return tuple(span / 2 for _ in facts.orders)
+
+
+def node_at(rounding: Callable[[Fraction], int]) -> Any:
+    def quantile_node(ranks: Any, order: Fraction, c: Fraction) -> Node:
+        rank = Fraction(rounding(order * ranks.size))
+        return Node(ranks, 0, ranks.points - 1, 0, ranks.size, Target(rank, rank), c, order.denominator)
+
+    return lambda: patch("sfumato.quantile_methods.independent.quantile_node", quantile_node)
+
+
+def visiting(
+    *, target: Callable[[Branch, Fraction], Fraction] = lambda branch, rank: rank, balanced: bool = False
+) -> Callable[[], AbstractContextManager[Any]]:
+    """The recursion with another target for its nodes, or with ties on both sides of a released point."""
+
+    def visit(law: RecursiveLaw, points: dict[int, int]) -> Any:
+        ranks, tree = law.ranks, law.tree
+        parts = [(0, len(tree), 0, ranks.points - 1, 0, ranks.size)]
+        while parts:
+            begin, end, first, last, after, upto = parts.pop()
+            if begin == end:
+                continue
+            middle = (begin + end) // 2
+            relative, c = tree[middle].relative, law.constants[middle]
+            rank = target(tree[middle], relative * (upto - after))
+            goal = Target(rank, rank)
+            yield middle, Node(ranks, first, last, after, upto, goal, c, relative.denominator)
+            point = points[middle]
+            at = min(max(ranks.upto(point), after), upto)
+            if balanced:
+                wanted = after + math.floor(relative * (upto - after))
+                at = min(max(wanted, ranks.below(point), after), at)
+            parts.append((middle + 1, end, point, last, at, upto))
+            parts.append((begin, middle, first, point, after, at))
+
+    return replaced(RecursiveLaw, "_visit", visit)
+
+
+def rounded_below_the_root(rounding: Callable[[Fraction], int]) -> Callable[[Branch, Fraction], Fraction]:
+    return lambda branch, rank: rank if branch.root else Fraction(rounding(rank))
+
+
+def law_of_absolute_orders(method: Recursive, view: Any, facts: Any) -> RecursiveLaw:
+    tree = [Branch(each.middle, facts.orders[each.middle], each.root) for each in branches(facts.orders)]
+    return RecursiveLaw(view, tree, method.constants(facts))
+
+
+@contextmanager
+def weights_of_floats() -> Any:
+    """Weights by exp() in float64, as far as there are records; there is no last level."""
+    with (
+        patch.multiple(Grades, last=property(lambda self: 2**40), reach=property(lambda self: 2**40)),
+        patch.object(Graded, "logpmf", float_logpmf),
+    ):
+        yield
+
+
+def float_logpmf(law: Graded, point: int) -> float:
+    weights = np.exp(-float(law._grades.c) / law._grades.parts * law._levels)
+    weight = float(weights[law._run_of(point)])
+    return math.log(weight / float(weights @ law._lengths)) if weight else -math.inf
+
+
+def floored(x: Fraction, precision: int) -> tuple[int, int]:
+    low, _ = exp_bounds(x, precision)
+    return low, low
+
+
+def weights_fall_slowly() -> None:
+    c, parts = Fraction(1, 2), 10
+    assert_falls_slowly(Grades(c, parts).weights(np.arange(40)), c, parts)
+
+
+def seeded_places(order: Any, count: Any, bits: int) -> Any:
+    """The places of a random split that is drawn anew for each count, with a seed that anyone can repeat."""
+    return np.array([split_of(int(n), bits)[k] for k, n in zip(order, count, strict=True)], dtype=np.int64)
+
+
+def split_of(count: int, bits: int) -> Any:
+    shares = np.full(2**bits, 2.0**-bits)
+    return np.repeat(np.arange(2**bits), np.random.default_rng(count).multinomial(count, shares))
+
+
+def seeded_below(part: int, count: int, bits: int) -> int:
+    return int((split_of(count, bits) < part).sum())
+
+
+def equal_values() -> None:
+    """Columns of one value, with one record more each time."""
+    query = ask(Recursive(subcells=16), MEDIAN, bounds=(0, 1), neighbours="add-remove")
+    for rows in range(12):
+        loss = exact(query, np.zeros(rows), np.zeros(rows + 1))
+        assert loss.holds, f"loss {loss.amount:.6g} of 1"
+
+
+def generous_root(square: Fraction) -> Fraction:
+    # r^2/8 for a range is r^2/2 for a pure bound; here the two are confused the wrong way around.
+    return 2 * ROOT_DOWN(square)
+
+
+def chain_of_rounded_gaps(order: Any, gaps: Sequence[Fraction], c: Fraction) -> Chain:
+    ends = [math.ceil(end) for end in accumulate(gaps)]
+    return Chain(order, [Fraction(high - low) for low, high in pairwise([0, *ends])], c)
+
+
+def law_on_whole_counts(scan: crossings.Scan, counts: Any) -> Any:
+    """Counts against the target rounded down, with noise in whole ranks, as if the target did not move."""
+    unit = scan.order.denominator
+    scales = scan.mechanism.threshold_scale / unit, scan.mechanism.query_scale / unit
+    mechanism = replace(scan.mechanism, threshold_scale=scales[0], query_scale=scales[1])
+    return mechanism.law(np.cumsum(counts), math.floor(scan.order * int(counts.sum())))
+
+
+def one_more_record_before_the_end() -> None:
+    query = ask(FromHistogram(steps=8), (Fraction(3, 10),), bounds=(0, 3), neighbours="add-remove")
+    loss = exact(query, np.array([0.0, 0, 1, 1, 1, 3]), np.array([0.0, 0, 1, 1, 1, 2, 3]))
+    assert loss.holds, f"loss {loss.amount:.6g} of 1"
+
+
+ROOT_DOWN = purchases.root_down
+MEDIAN, THIRDS, QUARTILES, TAILS = ORDERS[0], ORDERS[3], ORDERS[4], ORDERS[5]
+RECURSIVE = Recursive(subcells=1)
+
+QUANTILE_MUTANTS: dict[str, Mutant] = {
+    "weights of the published algorithm": Mutant(
+        replaced(Independent, "constants", whole_range),
+        pair(Single(), MEDIAN, "substitution", (0, WIDE, 4, 0), (9, 3, 8), (8, 3, 9)),
+    ),
+    "target rounded up": Mutant(
+        node_at(math.ceil), pair(Single(), MEDIAN, "add-remove", (WIDE, 4, 0), (4, 2), (4, 3))
+    ),
+    "target rounded down": Mutant(
+        node_at(math.floor), pair(Single(), MEDIAN, "add-remove", (0, WIDE, 4, 0), (2, 3, 2), (2, 3, 3))
+    ),
+    "child sizes rounded, substitution": Mutant(
+        visiting(target=rounded_below_the_root(math.ceil)),
+        pair(RECURSIVE, QUARTILES, "substitution", (1024, 2, WIDE, 1024), (1, 3, 1), (0, 3, 2)),
+    ),
+    "child sizes rounded, add-remove": Mutant(
+        visiting(target=rounded_below_the_root(math.floor)),
+        pair(RECURSIVE, QUARTILES, "add-remove", (2, 4, WIDE, 4), (1, 0, 3), (2, 0, 3)),
+    ),
+    "half the range at every node": Mutant(
+        replaced(Recursive, "constants", half_the_range_everywhere),
+        pair(RECURSIVE, TAILS, "substitution", (2, 4, 1024, 4, WIDE, 2), (2, 5, 4, 9, 0), (2, 4, 4, 9, 1)),
+    ),
+    "constants of add-remove under substitution": Mutant(
+        constants_of_add_remove(Independent),
+        pair(Single(), MEDIAN, "substitution", (0, WIDE, 4, 0), (9, 3, 8), (8, 3, 9)),
+    ),
+    "constants of add-remove under substitution, recursive": Mutant(
+        constants_of_add_remove(Recursive),
+        pair(RECURSIVE, QUARTILES, "substitution", (4, WIDE, 2, 4, 2), (4, 2, 2, 0), (3, 2, 3, 0)),
+    ),
+    "records at the released point split to balance ranks": Mutant(
+        visiting(balanced=True),
+        pair(RECURSIVE, QUARTILES, "add-remove", (2, WIDE, 1024, 4), (0, 2, 4), (1, 2, 4)),
+    ),
+    "order of the whole used in the parts": Mutant(
+        replaced(Recursive, "law", law_of_absolute_orders),
+        pair(RECURSIVE, QUARTILES, "add-remove", (2, 2, WIDE, 4, 2), (1, 1, 7, 3), (2, 1, 7, 3)),
+    ),
+    "full budget for every order": Mutant(
+        replaced(Independent, "terms", lambda self, facts: facts.buy(1)),
+        small(method=Independent(), probs=QUARTILES),
+    ),
+    "recursion charged for one level": Mutant(
+        replaced(Recursive, "terms", lambda self, facts: facts.buy(1)),
+        pair(RECURSIVE, QUARTILES, "add-remove", (4, WIDE, 4, 4), (2, 1, 0), (2, 1, 1)),
+    ),
+    "weights that underflow": Mutant(
+        weights_of_floats,
+        pair(Single(), MEDIAN, "substitution", (0, WIDE, 4, 0), (9, 3, 8), (8, 3, 9), epsilon=1200),
+    ),
+    "weights rounded down": Mutant(
+        lambda: patch("sfumato.laws.grades.exp_bounds", floored), weights_fall_slowly
+    ),
+    "weights by the denominator that the target has": Mutant(
+        replaced(Node, "_grades", property(lambda node: grades(node.c, node.target.low.denominator))),
+        pair(Single(), ORDERS[2], "add-remove", (2**20, 2**20, 4, 4), (40, 2, 3), (40, 2, 4), epsilon=2),
+    ),
+    "inverse sensitivity at twice its constant": Mutant(
+        replaced(InverseSensitivity, "constants", whole_range),
+        small(method=InverseSensitivity(), neighbours="add-remove"),
+    ),
+    "permute-and-flip at twice its constant": Mutant(
+        replaced(Independent, "constants", whole_range), small(method=Single(flip=True))
+    ),
+    "a rho buys twice the range": Mutant(
+        replaced(purchases, "root_down", generous_root),
+        small(method=Single(), bounds=(0, 60), cells=3, budget=ZCDP(0.1)),
+    ),
+    "ties spread by a seed": Mutant(
+        lambda: patch.multiple("sfumato.data.ranks", spread=seeded_places, spread_below=seeded_below),
+        equal_values,
+    ),
+    "joint gaps rounded": Mutant(
+        lambda: patch("sfumato.quantile_methods.joint.Chain", chain_of_rounded_gaps),
+        pair(Joint(subcells=1), THIRDS, "add-remove", (2, 1024, WIDE, 4), (1, 0, 4), (2, 0, 4)),
+    ),
+    "joint constant of a single quantile": Mutant(
+        replaced(Joint, "constant", lambda self, facts: self.terms(facts).range / 2),
+        pair(
+            Joint(subcells=1),
+            THIRDS,
+            "substitution",
+            (2, 1024, 0, WIDE, 2, 1024),
+            (3, 4, 1, 2, 1),
+            (3, 3, 1, 3, 1),
+        ),
+    ),
+    "whole counts against a target that moves": Mutant(
+        replaced(crossings.Scan, "law", law_on_whole_counts), one_more_record_before_the_end
+    ),
+}
