@@ -67,6 +67,12 @@ ENTRIES: dict[str, Entry] = {
         shapes=((3, 2), (3, 2)),
         rules=FEW_RULES,
     ),
+    "interpolated": Entry(
+        any_grid=({"drawn": 2}, {"drawn": 16}),
+        audited=({"subcells": 1, "drawn": 2}, {"subcells": 2, "drawn": 1}),
+        rules=FEW_RULES,
+        exact=False,
+    ),
     "recursive": Entry(
         shapes=((3, 2), (3, 2)),
         rules=FEW_RULES,

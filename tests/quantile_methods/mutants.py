@@ -123,7 +123,7 @@ def rounded_below_the_root(rounding: Callable[[Fraction], int]) -> Callable[[Bra
 
 
 def law_of_absolute_orders(method: Recursive, view: Any, facts: Any) -> RecursiveLaw:
-    tree = [Branch(each.middle, facts.orders[each.middle], each.root) for each in branches(facts.orders)]
+    tree = [Branch(each.middle, facts.orders[each.middle], each.root) for each in branches(facts)]
     return RecursiveLaw(view, tree, method.constants(facts))
 
 

@@ -12,11 +12,22 @@ from tests.quantile_methods.cases import RELATIONS, ask, law_of
 
 import sfumato as sf
 from sfumato.data.admission import admit
+from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Field
 from sfumato.laws import SeededBits
 from sfumato.privacy import ZCDP, ApproxDP, ComposedEvent, PureDP
 from sfumato.privacy.conversions import zcdp_rho
-from sfumato.quantile_methods import Independent, InverseSensitivity, Quantiles, Recursive, Single, read_query
+from sfumato.quantile_methods import (
+    Independent,
+    Interpolated,
+    InverseSensitivity,
+    Joint,
+    Quantiles,
+    Recursive,
+    Single,
+    Tree,
+    read_query,
+)
 from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.method import buy, root_down
 from sfumato.query import parameters, raw
@@ -45,10 +56,10 @@ def test_several_orders_are_answered_jointly_where_there_are_enough_values():
     many = bound(ask("auto", DECILES, bounds=(0, 100), nulls="lower"), "substitution")
     assert many.chosen.name == "joint"
     few = bound(ask("auto", DECILES, bounds=(0, 100), nulls="lower"), "substitution", VALUES[:40])
-    assert few.chosen == Recursive()
+    assert few.chosen == Interpolated()
     assert "chosen for" in few.described
     # The rule is on public facts: a hint counts where the number of rows is private.
-    assert bound(ask("auto", DECILES, n_hint=40), "add-remove").chosen == Recursive()
+    assert bound(ask("auto", DECILES, n_hint=40), "add-remove").chosen == Interpolated()
     assert bound(ask("auto", DECILES, n_hint=10**6), "add-remove").chosen.name == "joint"
 
 
@@ -57,10 +68,42 @@ def test_the_choice_changes_once_as_rows_grow(rows, count, epsilon):
     orders = tuple(F(i, count + 1) for i in range(1, count + 1))
     query = ask("auto", orders, n_hint=rows, neighbours="add-remove", budget=PureDP(epsilon))
     name, why = choose(query.facts)
-    assert name in ("joint", "recursive")
+    assert name in ("joint", "tree" if count >= 10 else "interpolated")
     assert why
     if name == "joint":
         assert choose(replace(query.facts, size=rows * 2))[0] == "joint"
+
+
+def test_many_orders_are_counted_or_halved():
+    many = tuple(F(i, 501) for i in range(1, 501))
+    assert bound(ask("auto", many, bounds=(0, 1000), step=1, n_hint=10**6), "add-remove").chosen == Tree()
+    fine = bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=10**6), "add-remove")
+    assert fine.chosen == Recursive()
+    coarse = bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=1000), "add-remove")
+    assert coarse.chosen == Interpolated()
+
+
+# --- interpolation --------------------------------------------------------------------------------
+
+
+def test_orders_that_are_not_drawn_lie_on_the_lines_between():
+    orders = tuple(F(i, 10) for i in range(1, 10))
+    query = ask(Interpolated(drawn=3, subcells=1), orders, bounds=(0, 100), rows=9)
+    assert query.chosen.chosen(query.facts).orders == (F(1, 10), H, F(9, 10))
+    assert query.value((10, 50, 90)).tolist() == [10, 20, 30, 40, 50, 60, 70, 80, 90]
+    assert query.chosen.brackets((10, 50, 90), query.facts)[:2] == [(10, 11), (10, 51)]
+    alone = ask(Interpolated(drawn=1, subcells=1), orders, bounds=(0, 100), rows=9)
+    assert alone.value((40,)).tolist() == [8, 16, 24, 32, 40, 52, 64, 76, 88]
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_the_orders_drawn_are_spread_evenly(count, drawn):
+    orders = tuple(F(i, count + 1) for i in range(1, count + 1))
+    chosen = Interpolated(drawn=drawn).chosen(ask("single", orders, rows=9).facts).orders
+    assert len(chosen) == min(count, drawn)
+    assert set(chosen) <= set(orders)
+    if drawn > 1:
+        assert {orders[0], orders[-1]} <= set(chosen)
 
 
 # --- budgets --------------------------------------------------------------------------------------
@@ -277,3 +320,63 @@ def test_integers_beyond_the_finest_grid_are_answered_on_it():
     assert release.query.facts.grid.cells == 2**32
     fractional = sf.median(np.array([0, 1]), bounds=(0.5, 1.5), epsilon=1, bits=SeededBits(9))
     assert 0.5 <= fractional.value <= 1.5
+
+
+# --- what a release promises ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "orders", [(F(333, 1000), F(667, 1000)), (F(12345, 10**5), F(54321, 10**5))], ids=str
+)
+def test_equal_values_are_answered_whatever_the_denominators_are(orders):
+    # The floor of the weights counts for all points together, and there are 2**56 of them.
+    for seed in range(4):
+        release = sf.quantiles(
+            np.full(10**6, 0.3), orders, bounds=(0, 1), epsilon=1, method="recursive", bits=SeededBits(seed)
+        )
+        assert release.value == pytest.approx([0.3, 0.3], abs=1e-9)
+
+
+def test_a_budget_that_leaves_no_bound_says_so():
+    tiny = ask(Single(), (F(12345, 10**5),), bounds=(0, 1), step=None, budget=PureDP(1e-12), rows=10)
+    assert tiny.rank_error(0.95) >= MAX_ROWS
+    assert "no accuracy" in tiny.accuracy_words(tiny.error(10, 0.95))
+
+
+def test_a_smoothed_answer_promises_ranks_of_what_is_near_it():
+    query = ask(InverseSensitivity(radius=5), bounds=(0, 100), rows=9000)
+    ((low, high),) = query.chosen.brackets((50,), query.facts)
+    assert (low, high) == (45, 56)
+    assert any("5 away" in note for note in query.notes((50,)))
+
+
+def test_ties_beyond_the_places_of_a_cell_are_part_of_the_error():
+    for kind in (Joint, Recursive):
+        few, many = (
+            ask(kind(subcells=n), DECILES, bounds=(0, 100), rows=10**4, nulls="lower") for n in (1, 2**24)
+        )
+        assert few.rank_error(0.95) >= 10**4 - 1
+        assert many.rank_error(0.95) < 10**4 - 1
+
+
+@pytest.mark.parametrize("method", ["single", "recursive", "joint", "interpolated", "tree", "auto"])
+def test_a_step_that_does_not_fit_is_refused_before_it_is_charged(method):
+    data = sf.Dataset({"x": np.arange(9.0)}, unit="row", neighbours="substitution")
+    with sf.Session(data, budget=PureDP(1)) as session:
+        with pytest.raises(sf.InvalidParameter, match="step"):
+            session.answer(
+                Quantiles(column="x", probs=(H,), bounds=(0, 10), step=3, method=method, budget=PureDP(1))
+            )
+        assert not session.spent.epsilon
+
+
+def test_integers_far_from_zero_have_the_finest_grid_that_there_is():
+    milliseconds = np.arange(1_700_000_000_000, 1_700_000_000_900)
+    release = sf.median(milliseconds, bounds=(1_700_000_000_000, 1_700_000_100_000), epsilon=100)
+    assert abs(release.value - 1_700_000_000_450) < 100
+
+
+def test_a_tiny_budget_never_leads_to_a_joint_draw():
+    for rows in (1, 10**6, 10**15):
+        facts = ask("auto", DECILES, bounds=(0, 1), step=None, budget=PureDP(1e-9), rows=None).facts
+        assert choose(replace(facts, size=rows))[0] == "recursive"

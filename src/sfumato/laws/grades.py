@@ -12,7 +12,9 @@ from sfumato.laws.bits import Integers
 from sfumato.laws.coins import exp_bounds
 from sfumato.laws.law import Floats
 
-_TOP = 1 << 62
+# The largest entry of the table of steps, and that of the table of units unless more bits are asked for.
+_TOP_BITS = 62
+_TOP = 1 << _TOP_BITS
 MAX_PARTS = 100_000
 # The most entries of a table, for budgets so small that weights hardly fall.
 _LONGEST = 1 << 18
@@ -36,16 +38,19 @@ class Grades:
 
     c: Fraction
     parts: int
+    bits: int = _TOP_BITS
 
     def __post_init__(self) -> None:
         positive("c", self.c)
         whole("parts", self.parts, least=1, most=MAX_PARTS)
+        whole("bits", self.bits, least=_TOP_BITS, most=400)
 
     @cached_property
     def unit(self) -> int:
         """How many levels one entry of the table of units stands for: both tables about equally long."""
-        # Weights fall to their floor over about 43 / c ranks.
-        longest = math.isqrt(int(43 / self.c) * self.parts + 1)
+        # Weights fall to their floor over about so many ranks.
+        ranks = int(self.bits * Fraction(7, 10) / self.c)
+        longest = math.isqrt(ranks * self.parts + 1)
         return self.parts * max(min(longest, _LONGEST) // self.parts, 1)
 
     @cached_property
@@ -59,7 +64,7 @@ class Grades:
 
     @cached_property
     def _units(self) -> list[int]:
-        units = [_TOP]
+        units = [1 << self.bits]
         # A floor may come at any level: where c is so small, it is far beyond any number of records.
         while len(units) < _LONGEST:
             # Rounded up, so that the fall from one unit to the next is at most that of the steps.
@@ -86,21 +91,26 @@ class Grades:
         return [self._units[a] * self._steps[r] for a, r in zip(units.tolist(), steps.tolist(), strict=True)]
 
     def coins(self, levels: Integers) -> tuple[Integers, Integers]:
-        """Two integers a level, out of 2**62 each, whose product is the weight."""
+        """Two integers a level, out of 2**62 each, whose product is the weight; for no more than 62 bits."""
         units, steps = np.divmod(np.minimum(levels, self.last), self.unit)
-        return self._tables[0][units], self._tables[1][steps]
+        return np.array(self._units, dtype=np.int64)[units], np.array(self._steps, dtype=np.int64)[steps]
 
     def floats(self, levels: Integers) -> Floats:
         """The weights within a relative error of 2**-51."""
-        units, steps = self.coins(levels)
-        return units.astype(np.float64) * steps.astype(np.float64)
+        units, steps = np.divmod(np.minimum(levels, self.last), self.unit)
+        return np.asarray(self._tables[0][units] * self._tables[1][steps])
 
     @cached_property
-    def _tables(self) -> tuple[Integers, Integers]:
-        return np.array(self._units, dtype=np.int64), np.array(self._steps, dtype=np.int64)
+    def _tables(self) -> tuple[Floats, Floats]:
+        return np.array(self._units, dtype=np.float64), np.array(self._steps, dtype=np.float64)
 
 
 @lru_cache(maxsize=256)
-def grades(c: Fraction, parts: int) -> Grades:
-    """The grades of one calibration, with their tables, shared by all draws."""
-    return Grades(c, parts)
+def grades(c: Fraction, parts: int, points: int = 1) -> Grades:
+    """The grades of one calibration, with their tables, shared by all draws.
+
+    All `points` at the floor together weigh less than 2**-40 of one point at the top, if weights are let fall
+    that far: rounding up stops them where a fall of c / parts is less than 1.
+    """
+    stop = math.ceil(parts / c).bit_length()
+    return Grades(c, parts, max(_TOP_BITS, min(points.bit_length() + stop + 40, 400)))

@@ -2,6 +2,7 @@
 
 from sfumato.quantile_methods.histogram import FromHistogram
 from sfumato.quantile_methods.independent import Independent, Single
+from sfumato.quantile_methods.interpolated import Interpolated
 from sfumato.quantile_methods.inverse_sensitivity import InverseSensitivity
 from sfumato.quantile_methods.joint import Joint
 from sfumato.quantile_methods.methods import METHODS
@@ -17,6 +18,7 @@ __all__ = [
     "AnyQuery",
     "FromHistogram",
     "Independent",
+    "Interpolated",
     "InverseSensitivity",
     "Joint",
     "Quantiles",

@@ -1,11 +1,11 @@
 """Quantiles as first crossings: a scan over increasing points until the count passes the target."""
 
 import itertools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,26 +84,31 @@ def _mechanism(
 
 @dataclass(frozen=True, eq=False)
 class ScansLaw:
-    """Independent first crossings, one for each order."""
+    """Independent first crossings, one for each order; each is made when it is needed, for it is long."""
 
-    parts: Sequence[Any]
+    scans: Sequence[Scan]
+    counts: Ints
 
     def sample(self, bits: Bits) -> Outcome:
         """One step for each order."""
-        return tuple(int(part.sample(bits)) for part in self.parts)
+        return tuple(int(scan.law(self.counts).sample(bits)) for scan in self.scans)
 
     def logpmf(self, outcome: Outcome) -> float:
         """The log probability of the steps."""
-        return sum(float(part.logpmf(step)) for part, step in zip(self.parts, outcome, strict=True))
+        return sum(float(law.logpmf(step)) for law, step in zip(self._laws, outcome, strict=True))
+
+    @cached_property
+    def _laws(self) -> list[Any]:
+        return [scan.law(self.counts) for scan in self.scans]
 
     @property
     def count(self) -> int:
         """How many outcomes there are."""
-        return math.prod(part.points for part in self.parts)
+        return int((len(self.counts) + 1) ** len(self.scans))
 
     def outcomes(self) -> Iterator[Outcome]:
         """Every tuple of steps; one past the last means that the count never passed."""
-        return itertools.product(*(range(part.points) for part in self.parts))
+        return itertools.product(range(len(self.counts) + 1), repeat=len(self.scans))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +142,7 @@ class Scanned(ABC):
 
     def law(self, view: Ints, facts: Facts) -> QuantileLaw:
         """The law of the steps at which the counts pass their targets."""
-        return ScansLaw([scan.law(view) for scan in self.scans(facts)])
+        return ScansLaw(self.scans(facts), view)
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether there is one step for each order, or one past the last."""
@@ -158,6 +163,10 @@ class Scanned(ABC):
         """How far the counts at the ends of the steps are from their targets."""
         each = 1 - (1 - confidence) / len(facts.orders)
         return max(scan.rank_error(self.cells(facts).cells, each) for scan in self.scans(facts))
+
+    def beyond(self, facts: Facts) -> str:
+        """What the rank error leaves out, in words."""
+        return " (not counting the values of one step)"
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""

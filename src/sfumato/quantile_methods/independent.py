@@ -116,6 +116,7 @@ class Single(Independent):
 
     def check(self, facts: Facts) -> None:
         """One order only; permute-and-flip needs a grid that can be listed."""
+        super().check(facts)
         if len(facts.orders) != 1:
             raise InvalidParameter(
                 f"method 'single' answers one order, got {len(facts.orders)}; use 'auto' for several"
@@ -140,7 +141,7 @@ class Single(Independent):
         """The law of the point."""
         if not self.flip:
             return super().law(view, facts)
-        return FlipLaw(quantile_node(view, facts.orders[0], self.constants(facts)[0]))
+        return FlipLaw(quantile_node(view, facts.orders[0], self.constants(facts)[0], sure=False))
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""

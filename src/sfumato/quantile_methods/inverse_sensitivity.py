@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.checks import Number, exact, shown
+from sfumato.checks import Number, compact, exact, shown
 from sfumato.data.ranks import Ranks
 from sfumato.errors import InvalidParameter
 from sfumato.quantile_methods.independent import Independent, NodesLaw
 from sfumato.quantile_methods.method import Facts, Orders, QuantileLaw
 from sfumato.quantile_methods.node import Node, Target
+from sfumato.query import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,17 @@ class InverseSensitivity(Independent):
     def denominators(self, facts: Facts) -> Sequence[int]:
         """Distances are whole numbers of records."""
         return [1] * len(facts.orders)
+
+    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
+        """The points that counted for the answer, with those of the radius."""
+        away, (least, most) = self.reach(facts) * facts.grid.step, self.ends(facts)
+        pairs = super().brackets(outcome, facts)
+        return [(max(low - away, least), min(high + away, most)) for low, high in pairs]
+
+    def beyond(self, facts: Facts) -> str:
+        """What the rank error leaves out, in words."""
+        away = self.reach(facts) * facts.grid.step
+        return f" (of a value at most {compact(away)} away)" if away else ""
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""

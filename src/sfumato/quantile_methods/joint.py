@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.data.counts import MAX_ROWS
 from sfumato.data.ranks import Ranks
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Ints
@@ -62,6 +63,7 @@ class Joint(Spread):
 
     def check(self, facts: Facts) -> None:
         """Refuse a budget so small that rounding would be a large part of it."""
+        super().check(facts)
         if slack(len(facts.orders)) * 100 > self.terms(facts).range:
             raise InvalidParameter(
                 f"budget must be larger for a joint draw, got {facts.budget!r}; use method='recursive'"
@@ -93,9 +95,8 @@ class Joint(Spread):
         if facts.size_is_public:
             apart = max(self.subcells >> facts.known_size.bit_length(), 1)
         excess = count * math.log((points + count) / apart) - math.log(1 - confidence)
-        # More equal records than places share a place, so that not every rank can be answered.
-        shared = facts.known_size // self.subcells if facts.size is not None else 0
-        return math.ceil(excess / (2 * float(self.constant(facts))) + (count + 1) / 2) + shared
+        error = excess / (2 * float(self.constant(facts))) + (count + 1) / 2
+        return min(math.ceil(error) + self.shared(facts), MAX_ROWS)
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""
@@ -112,8 +113,7 @@ def gaps(facts: Facts) -> list[Fraction]:
 
 def _first_read(facts: Facts, size: int, around: Windows) -> Ints:
     """The ranks that the chain reads first, so that one pass finds them all."""
-    near, cuts = min(around.near, size), np.array(around.cuts, dtype=np.int64)
-    offsets = np.concatenate([np.arange(-near, near + 2), 1 + cuts, -cuts])
+    offsets = around.offsets() if around.near < size else np.arange(-size, size + 1)
     centres = np.array([math.floor(order * size) for order in facts.orders])
     ranks: Ints = np.add.outer(centres, offsets).ravel()
     return ranks[(ranks >= 1) & (ranks <= size)]

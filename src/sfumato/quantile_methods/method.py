@@ -9,15 +9,17 @@ from typing import Any, ClassVar, Protocol
 
 from sfumato.checks import whole
 from sfumato.data.column import Column
-from sfumato.data.counts import NullRule
+from sfumato.data.counts import MAX_ROWS, NullRule
 from sfumato.data.ranks import Ranks
 from sfumato.errors import InvalidParameter, MissingBounds
 from sfumato.grid import MAX_CELLS, MAX_RATIO, Grid
+from sfumato.laws.grades import MAX_PARTS
 from sfumato.privacy import ZCDP, ApproxDP, Budget, ComposedEvent, Event, PureDP, PureEvent, RangeEvent
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.query import Outcome
 
 Orders = tuple[Fraction, ...]
+MAX_ORDERS = 10_000
 
 # Two records of a cell get places of their own for up to so many records; any power of two would be private.
 SUBCELLS = 2**24
@@ -37,6 +39,7 @@ class Facts:
         size: the public or estimated number of values; None if nothing is known.
         size_is_public: whether `size` is the number of values exactly, on all neighbours.
         nulls: what becomes of nulls.
+        finest: the largest denominator of an order; smaller for tiny budgets, to keep tables short.
     """
 
     orders: Orders
@@ -47,6 +50,7 @@ class Facts:
     size: int | None = None
     size_is_public: bool = False
     nulls: NullRule = "drop"
+    finest: int = MAX_PARTS
 
     @cached_property
     def grid(self) -> Grid:
@@ -116,6 +120,11 @@ def root_down(square: Fraction) -> Fraction:
     return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
+def sampling_ranks(size: int, failure: float) -> float:
+    """How far the number of values below a population quantile is from what is expected, by Hoeffding."""
+    return math.sqrt(size * math.log(2 / failure) / 2)
+
+
 class QuantileLaw(Protocol):
     """The joint law of a raw outcome."""
 
@@ -176,6 +185,9 @@ class Method(Protocol):
     def rank_error(self, facts: Facts, confidence: float) -> int:
         """How many ranks that rank is from the target, at most, whatever the data, all orders together."""
 
+    def beyond(self, facts: Facts) -> str:
+        """What the rank error leaves out, in words; nothing if there is nothing."""
+
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""
 
@@ -192,7 +204,12 @@ class OnGrid:
         return False
 
     def check(self, facts: Facts) -> None:
-        """Nothing to refuse."""
+        """Refuse a step that does not fit the bounds, before anything is charged."""
+        _ = facts.grid
+
+    def beyond(self, facts: Facts) -> str:
+        """The rank error leaves nothing out."""
+        return ""
 
     def parts(self, facts: Facts) -> int:
         """Into how many points a cell is divided."""
@@ -241,6 +258,15 @@ class Spread(OnGrid):
     def parts(self, facts: Facts) -> int:
         """Into how many points a cell is divided."""
         return self.subcells
+
+    def shared(self, facts: Facts) -> int:
+        """How many ranks are lost where more equal records than places share a place.
+
+        Where the number of rows is private, there may be as many as the hint says, or as have places.
+        """
+        if facts.size is None:
+            return 0 if self.subcells >= SUBCELLS else MAX_ROWS
+        return max(facts.size - 1, 0) // self.subcells
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether there is one point for each order, and they do not decrease."""

@@ -7,6 +7,7 @@ from sfumato.checks import one_of, shown
 from sfumato.errors import InvalidParameter
 from sfumato.quantile_methods.histogram import FromHistogram
 from sfumato.quantile_methods.independent import Independent, Single
+from sfumato.quantile_methods.interpolated import Interpolated
 from sfumato.quantile_methods.inverse_sensitivity import InverseSensitivity
 from sfumato.quantile_methods.joint import Joint
 from sfumato.quantile_methods.recursive import Recursive
@@ -15,7 +16,17 @@ from sfumato.quantile_methods.unbounded import Unbounded
 
 METHODS: dict[str, Any] = {
     kind.name: kind
-    for kind in (Single, Independent, Joint, Recursive, FromHistogram, InverseSensitivity, Tree, Unbounded)
+    for kind in (
+        Single,
+        Independent,
+        Joint,
+        Interpolated,
+        Recursive,
+        FromHistogram,
+        InverseSensitivity,
+        Tree,
+        Unbounded,
+    )
 }
 
 

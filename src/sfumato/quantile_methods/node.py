@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.data.counts import MAX_ROWS
 from sfumato.data.ranks import Ranks
 from sfumato.grid import Ints
 from sfumato.laws import Bits
@@ -50,10 +51,12 @@ class Node:
     # target happens to have: tables of other fractions have other floors, which would tell the data apart.
     parts: int
     smooth: int = 0
+    # Whether the floor of the weights is low enough for all points together; else it fits 62 bits.
+    sure: bool = True
 
     @cached_property
     def _grades(self) -> Grades:
-        return grades(self.c, self.parts)
+        return grades(self.c, self.parts, self.ranks.points if self.sure else 1)
 
     def window(self) -> tuple[int, int]:
         """The ranks outside of which all weights are equal, as far as there are records."""
@@ -108,20 +111,24 @@ class Node:
         return self.law.logpmf(point - self.first)
 
 
-def quantile_node(ranks: Ranks, order: Fraction, c: Fraction) -> Node:
+def quantile_node(ranks: Ranks, order: Fraction, c: Fraction, *, sure: bool = True) -> Node:
     """The law of one quantile of all the data."""
-    target = order * ranks.size
-    return Node(ranks, 0, ranks.points - 1, 0, ranks.size, Target(target, target), c, order.denominator)
+    target = Target(order * ranks.size, order * ranks.size)
+    return Node(ranks, 0, ranks.points - 1, 0, ranks.size, target, c, order.denominator, sure=sure)
 
 
 def tail_rank(c: Fraction, parts: int, points: int, failure: float) -> int:
     """The smallest distance, in ranks, that a node passes with probability at most `failure` on any data.
 
+    MAX_ROWS if there is none: where the budget is tiny, points at the floor are as likely as that.
+
     Some point is at distance 0 and has the top weight; each of the others weighs at most that of its level.
     """
-    graded = grades(c, parts)
-    top = graded.weights(np.array([0]))[0]
-    low, high = 0, graded.last + 1
+    graded = grades(c, parts, points)
+    top, floor = graded.weights(np.array([0, graded.last]))
+    if floor * points > Fraction(failure) * top:
+        return MAX_ROWS
+    low, high = 0, graded.last
     while low < high:
         level = (low + high) // 2
         weight = graded.weights(np.array([level]))[0]

@@ -1,6 +1,7 @@
 """Quantiles of a bounded column."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,20 +15,18 @@ from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
-from sfumato.grid import MAX_CELLS, Floats
+from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats
 from sfumato.laws import Law
 from sfumato.laws.grades import MAX_PARTS
 from sfumato.mechanisms import Additive
 from sfumato.privacy import Event, Neighbours
 from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.counted import Counted
-from sfumato.quantile_methods.method import Facts, Method, Orders
+from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, sampling_ranks
 from sfumato.quantile_methods.methods import METHODS, read_method
 from sfumato.query import Answer, Cost, Interval, Outcome
-from sfumato.statistics.statistic import checked_bounds, checked_confidence
+from sfumato.statistics.statistic import checked_bounds, checked_confidence, strength
 from sfumato.statistics.sum import Bounded
-
-MAX_ORDERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,8 @@ class Quantiles(Bounded):
         bound = super().bind(column, field, neighbours)
         if column.kind == "integer" and self.step is None and bound.bounds is not None:
             whole_ends = bound.lower.denominator == bound.upper.denominator == 1
-            if whole_ends and bound.upper - bound.lower < MAX_CELLS:
+            far = max(abs(bound.lower), abs(bound.upper))
+            if whole_ends and bound.upper - bound.lower < MAX_CELLS and far <= MAX_RATIO:
                 bound = replace(bound, step=Fraction(1))
         return bound
 
@@ -106,9 +106,15 @@ class Quantiles(Bounded):
         """The distinct orders, increasing."""
         return tuple(sorted(set(self._asked)))
 
-    @property
+    @cached_property
     def _asked(self) -> Orders:
-        return self.probs  # type: ignore[return-value]
+        return tuple(_short(Fraction(q), self._finest) for q in self.probs)
+
+    @property
+    def _finest(self) -> int:
+        # Tables of weights have about parts / epsilon entries: tiny budgets get shorter fractions.
+        wanted = int(2**28 * strength(self.budget)[1]) // len(self.probs).bit_length()
+        return min(max(wanted, 100), MAX_PARTS)
 
     @cached_property
     def facts(self) -> Facts:
@@ -116,6 +122,7 @@ class Quantiles(Bounded):
         bounds = None if self.bounds is None else (self.lower, self.upper)
         return Facts(
             orders=self.orders,
+            finest=self._finest,
             budget=self.budget,
             bounds=bounds,
             step=None if self.step is None else Fraction(self.step),
@@ -231,15 +238,14 @@ class Quantiles(Bounded):
 
     def _between(self, outcome: Outcome, confidence: float, failure: float | None) -> Interval:
         method, facts, own = self._settled(outcome)
-        size = self._least_size(facts)
-        sampling = 0.0 if failure is None else _sampling(size, failure)
         if hasattr(method, "interval"):
-            found = dict(zip(self.orders, method.interval(own, facts, confidence, sampling), strict=True))
-            ends = [found[q] for q in self._asked]
+            found = dict(zip(self.orders, method.interval(own, facts, confidence, failure), strict=True))
         else:
-            need = method.rank_error(facts, confidence) + 1 + sampling
-            brackets = dict(zip(self.orders, method.brackets(own, facts), strict=True))
-            ends = [_enclosed(q, brackets, size, need, method.ends(facts)) for q in self._asked]
+            size = self._least_size(facts)
+            need = method.rank_error(facts, confidence) + 1
+            need += 0 if failure is None else math.ceil(sampling_ranks(size, failure))
+            found = _enclosed(self.orders, method.brackets(own, facts), size, need, method.ends(facts))
+        ends = [found[q] for q in self._asked]
         low, high = (np.array([float(end) for end in side]) for side in zip(*ends, strict=True))
         return (float(low[0]), float(high[0])) if self.scalar else (low, high)
 
@@ -259,7 +265,7 @@ class Quantiles(Bounded):
 
     def labels(self) -> tuple[str, ...]:
         """The orders."""
-        return tuple(compact(q) for q in self._asked)
+        return tuple(compact(Fraction(q)) for q in self.probs)
 
     @property
     def described(self) -> str:
@@ -280,9 +286,8 @@ class Quantiles(Bounded):
         if facts.size is not None and error >= self._least_size(facts):
             notes.append("on some data the answers would be dominated by noise")
         elif error < MAX_ROWS:
-            notes.append(
-                f"answers are within {error:,} ranks of their targets on any data, at 95 % confidence"
-            )
+            sure = "on any data, at 95 % confidence"
+            notes.append(f"answers are within {error:,} ranks of their targets {sure}{method.beyond(facts)}")
         if not self.size_is_public and facts.size is not None and not hasattr(method, "interval"):
             half = f"{self._least_size(facts):,}"
             notes.append(f"the number of values is private; the interval holds if there are at least {half}")
@@ -290,21 +295,23 @@ class Quantiles(Bounded):
 
 
 def _enclosed(
-    order: Fraction,
-    brackets: dict[Fraction, tuple[Fraction, Fraction]],
+    orders: Orders,
+    brackets: Sequence[tuple[Fraction, Fraction]],
     size: int,
-    need: float,
+    need: int,
     ends: tuple[Fraction, Fraction],
-) -> tuple[Fraction, Fraction]:
-    """The nearest released values that are surely below and above the quantile of an order."""
-    below = (low for p, (low, _) in brackets.items() if (order - p) * size >= need)
-    above = (high for p, (_, high) in brackets.items() if (p - order) * size >= need)
-    return max(below, default=ends[0]), min(above, default=ends[1])
-
-
-def _sampling(size: int, failure: float) -> float:
-    # Hoeffding: the number of values below a population quantile is within this of its expectation.
-    return math.sqrt(size * math.log(2 / failure) / 2)
+) -> dict[Fraction, tuple[Fraction, Fraction]]:
+    """For each order the nearest released values that are surely below and above its quantile."""
+    if not size:
+        return dict.fromkeys(orders, ends)
+    apart = Fraction(need, size)
+    found = {}
+    for order in orders:
+        below, above = bisect_right(orders, order - apart), bisect_left(orders, order + apart)
+        low = brackets[below - 1][0] if below else ends[0]
+        high = brackets[above][1] if above < len(orders) else ends[1]
+        found[order] = low, high
+    return found
 
 
 def _orders(probs: object) -> Orders:
@@ -317,10 +324,19 @@ def _orders(probs: object) -> Orders:
             f"probs must be inside (0, 1), got probs={shown(probs)}: the extremes of data cannot be "
             "released; use orders such as 0.01 and 0.99"
         )
-    # A query is checked each time that a public fact is filled in; most orders are short already.
-    orders = tuple(q if q.denominator <= MAX_PARTS else q.limit_denominator(MAX_PARTS) for q in given)
+    orders = tuple(_nearest(q, MAX_PARTS) for q in given)
     if any(not 0 < q < 1 for q in orders):
         raise InvalidParameter(
             f"probs must be at least 1/{MAX_PARTS:,} away from 0 and 1, got probs={shown(probs)}"
         )
     return orders
+
+
+def _nearest(order: Fraction, finest: int) -> Fraction:
+    # A query is checked each time that a public fact is filled in; most orders are short already.
+    return order if order.denominator <= finest else order.limit_denominator(finest)
+
+
+def _short(order: Fraction, finest: int) -> Fraction:
+    """An order near this one with a short denominator, still inside (0, 1)."""
+    return min(max(_nearest(order, finest), Fraction(1, finest)), 1 - Fraction(1, finest))

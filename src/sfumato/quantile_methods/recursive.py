@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from sfumato.data.counts import MAX_ROWS
 from sfumato.data.ranks import Ranks
 from sfumato.laws import Bits
-from sfumato.laws.grades import MAX_PARTS, grades
+from sfumato.laws.grades import grades
 from sfumato.privacy import ConcentratedEvent
 from sfumato.quantile_methods.method import Facts, Orders, Purchase, QuantileLaw, Spread
 from sfumato.quantile_methods.node import Node, Target, tail_rank
@@ -25,8 +26,9 @@ class Branch:
     root: bool
 
 
-def branches(orders: Orders) -> list[Branch]:
+def branches(facts: Facts) -> list[Branch]:
     """The nodes of the recursion, by the place of their orders."""
+    orders = facts.orders
     found: list[Branch] = []
     parts = [(0, len(orders), Fraction(0), Fraction(1))]
     while parts:
@@ -36,8 +38,8 @@ def branches(orders: Orders) -> list[Branch]:
         middle = (begin + end) // 2
         # Any public fraction between 0 and 1 keeps the guarantee; a short one keeps the tables short.
         relative = (orders[middle] - low) / (high - low)
-        if relative.denominator > MAX_PARTS:
-            relative = relative.limit_denominator(MAX_PARTS)
+        if relative.denominator > facts.finest:
+            relative = relative.limit_denominator(facts.finest)
         found.append(Branch(middle, relative, end - begin == len(orders)))
         parts += [(middle + 1, end, orders[middle], high), (begin, middle, low, orders[middle])]
     return sorted(found, key=lambda branch: branch.middle)
@@ -125,7 +127,7 @@ class Recursive(Spread):
         # Two ranges add up in a pure cost, and their squares under zCDP: 3535/10000 is below 1/sqrt(8).
         share = Fraction(1, 4) if bought.pure else Fraction(3535, 10_000)
         found = []
-        for branch in branches(facts.orders):
+        for branch in branches(facts):
             far = max(branch.relative, 1 - branch.relative)
             if not facts.replaces:
                 found.append(span / (2 * far))
@@ -135,29 +137,29 @@ class Recursive(Spread):
 
     def law(self, view: Ranks, facts: Facts) -> QuantileLaw:
         """The law of the points."""
-        constants, tree = self.constants(facts), branches(facts.orders)
-        view.refine(self._windows(view.size, facts.orders, tree, constants))
+        constants, tree = self.constants(facts), branches(facts)
+        view.refine(self._windows(view.size, view.points, facts.orders, tree, constants))
         return RecursiveLaw(view, tree, constants)
 
     @staticmethod
     def _windows(
-        size: int, orders: Orders, tree: list[Branch], constants: Orders
+        size: int, points: int, orders: Orders, tree: list[Branch], constants: Orders
     ) -> Iterator[tuple[int, int]]:
         # The errors of the nodes above move a target by a few units of 1/c; a node that strays further
         # sorts what it needs by itself.
         for order, branch, c in zip(orders, tree, constants, strict=True):
-            reach = grades(c, branch.relative.denominator).reach + math.ceil(16 / c)
+            reach = grades(c, branch.relative.denominator, points).reach + math.ceil(16 / c)
             center = math.floor(order * size)
             yield center - reach, center + reach
 
     def rank_error(self, facts: Facts, confidence: float) -> int:
-        """The errors of the nodes on the way from the root add up, each of them shrunk by those below it."""
+        """The errors of the nodes on the way from the root add up."""
         levels = len(facts.orders).bit_length()
         failure = (1 - confidence) / len(facts.orders)
         points = facts.grid.cells * self.subcells
-        pairs = zip(branches(facts.orders), self.constants(facts), strict=True)
+        pairs = zip(branches(facts), self.constants(facts), strict=True)
         worst = max(tail_rank(c, b.relative.denominator, points, failure) for b, c in pairs)
-        return worst * levels
+        return min(levels * (worst + self.shared(facts)), MAX_ROWS)
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""

@@ -16,7 +16,7 @@ from sfumato.laws import Law
 from sfumato.mechanisms import Additive, GaussianMechanism, Noise, Sensitivity, additive
 from sfumato.mechanisms.additive import NOISES
 from sfumato.privacy import ZCDP, PureDP
-from sfumato.quantile_methods.method import Facts, Purchase
+from sfumato.quantile_methods.method import Facts, Purchase, sampling_ranks
 from sfumato.quantile_methods.tree_consistency import (
     consistent,
     level_sizes,
@@ -183,13 +183,14 @@ class Tree:
         return np.clip(shares, 0.0, 1.0)
 
     def interval(
-        self, outcome: Outcome, facts: Facts, confidence: float, spare: float = 0.0
+        self, outcome: Outcome, facts: Facts, confidence: float, failure: float | None = None
     ) -> list[tuple[Fraction, Fraction]]:
         """Where the data's quantiles lie, all at once, on any data: edges of leaves, with this confidence.
 
-        `spare` is how many ranks further a quantile may be, for sampling.
+        With a `failure` for each order it is the population's, of which the data are a sample.
         """
         counts, leaves = self._prefixes(outcome, facts), self._leaves(facts)
+        spare = 0.0 if failure is None else sampling_ranks(self._most(counts, facts, confidence), failure)
         found = []
         for q in facts.orders:
             error, target = self._edge_error(facts, q, confidence) + spare, float(q) * counts[-1]
@@ -228,6 +229,10 @@ class Tree:
         rank at least t - error.
         """
         return math.ceil(max(self._edge_error(facts, q, confidence) for q in facts.orders))
+
+    def beyond(self, facts: Facts) -> str:
+        """The rank error leaves nothing out: where leaves hold several points, there is none."""
+        return ""
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""
@@ -280,6 +285,12 @@ class Tree:
         sums = np.cumsum(estimates[0])[:-1]
         inner = isotonic_regression(sums).x if len(sums) else sums
         return np.concatenate([[0.0], np.clip(inner, 0.0, size), [size]])
+
+    def _most(self, counts: Floats, facts: Facts, confidence: float) -> int:
+        """The largest number of values that there can be: public, or the estimate and its error."""
+        if facts.size_is_public:
+            return facts.known_size
+        return math.ceil(float(counts[-1]) + self._edge_error(facts, Fraction(1), confidence))
 
     def _edge_error(self, facts: Facts, order: Fraction, confidence: float) -> float:
         leaves = self._leaves(facts).cells

@@ -1,0 +1,124 @@
+"""Many orders of few values: some of them in one joint draw, the others between these."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.checks import whole
+from sfumato.data.ranks import Ranks
+from sfumato.quantile_methods.joint import Joint
+from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Purchase, QuantileLaw
+from sfumato.query import Outcome
+
+# A joint draw of more orders than this takes seconds.
+MOST_DRAWN = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpolated(Joint):
+    """Evenly chosen orders in one joint draw, and straight lines between their answers.
+
+    Better than drawing all where few records lie between two orders: noise then hides what the others would
+    tell. It supposes that the data have no large gaps or atoms between the orders drawn.
+
+    Guarantee:
+        As `Joint` for the orders that are drawn; the others cost nothing. Proof: docs/proofs/quantiles.md.
+
+    Args:
+        drawn: how many orders are drawn; None for as many as have enough values between them.
+
+    >>> Interpolated(drawn=16).needs_size, Interpolated().needs_size
+    (False, True)
+    """
+
+    name: ClassVar[str] = "interpolated"
+
+    drawn: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.drawn is not None:
+            whole("drawn", self.drawn, least=1, most=MAX_ORDERS)
+
+    @property
+    def needs_size(self) -> bool:
+        """Whether the number of orders drawn follows from that of the values."""
+        return self.drawn is None
+
+    def chosen(self, facts: Facts) -> Facts:
+        """The facts with the orders that are drawn."""
+        count = len(facts.orders)
+        most = min(informative(facts) if self.drawn is None else self.drawn, count)
+        if most == 1:
+            return replace(facts, orders=(facts.orders[count // 2],))
+        places = sorted({round(Fraction(i * (count - 1), most - 1)) for i in range(most)})
+        return replace(facts, orders=tuple(facts.orders[place] for place in places))
+
+    def check(self, facts: Facts) -> None:
+        """Refuse a budget so small that rounding would be a large part of it."""
+        super().check(self.chosen(facts))
+
+    def terms(self, facts: Facts) -> Purchase:
+        """One piece in all."""
+        return facts.buy(1)
+
+    def law(self, view: Ranks, facts: Facts) -> QuantileLaw:
+        """The law of the points of the orders drawn."""
+        return super().law(view, self.chosen(facts))
+
+    def possible(self, outcome: Outcome, facts: Facts) -> bool:
+        """Whether there is one point for each order drawn, and they do not decrease."""
+        return super().possible(outcome, self.chosen(facts))
+
+    def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
+        """The answers drawn, and points of the grid on the lines between them."""
+        grid, chosen = facts.grid, self.chosen(facts)
+        orders = [Fraction(0), *chosen.orders, Fraction(1)]
+        values = [grid.lower, *super().answers(outcome, chosen), grid.value(grid.cells - 1)]
+        found = []
+        for q in facts.orders:
+            place = bisect_left(orders, q)
+            low, high = values[place - 1], values[place]
+            share = (q - orders[place - 1]) / (orders[place] - orders[place - 1])
+            found.append(grid.value(round((low + (high - low) * share - grid.lower) / grid.step)))
+        return found
+
+    def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
+        """The answers drawn on both sides of each order."""
+        chosen, (least, most) = self.chosen(facts), self.ends(facts)
+        pairs = [(least, least), *super().brackets(outcome, chosen), (most, most)]
+        found = []
+        for q in facts.orders:
+            place = bisect_left(chosen.orders, q) + 1
+            exact = place <= len(chosen.orders) and chosen.orders[place - 1] == q
+            found.append((pairs[place if exact else place - 1][0], pairs[place][1]))
+        return found
+
+    def rank_error(self, facts: Facts, confidence: float) -> int:
+        """How far the ranks of the answers drawn are from their targets."""
+        return super().rank_error(self.chosen(facts), confidence)
+
+    def beyond(self, facts: Facts) -> str:
+        """What the rank error leaves out, in words."""
+        return f" (the {len(self.chosen(facts).orders)} drawn; the others lie between them)"
+
+    def words(self, facts: Facts) -> str:
+        """The mechanism in words."""
+        chosen = self.chosen(facts)
+        return f"{super().words(chosen)}, and straight lines between them"
+
+
+def informative(facts: Facts) -> int:
+    """The largest number m of orders with epsilon n / (4 (m + 1)) >= 5 log(m + 1), at least 1.
+
+    The left side is the log weight that a joint draw loses when it misplaces all records between two of m
+    evenly chosen orders; the right side is what chance brings about. benchmarks/quantile_errors.py tests 5.
+    """
+    exponent = float(facts.buy(1).range) * facts.known_size / 4
+    count = 1
+    while count < MOST_DRAWN and exponent >= 5 * (count + 2) * math.log(count + 2):
+        count += 1
+    return count
