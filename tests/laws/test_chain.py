@@ -13,9 +13,10 @@ from tests.laws.fit import FALSE_ALARM
 
 from sfumato.errors import InvalidParameter
 from sfumato.laws import chain as module
+from sfumato.laws import chain_steps, chain_sweep
 from sfumato.laws.bits import SeededBits
 from sfumato.laws.chain import Chain, Windows, slack, windows
-from sfumato.laws.chain_steps import Rate, choose, range_sums, wide
+from sfumato.laws.wide import aligned
 
 mpmath.mp.prec = 300
 
@@ -102,16 +103,16 @@ def path_of(law, outcome):
     """The states that the proposal must pass to draw a tuple, or None."""
     states = []
     before = 0
-    grid = law._grid
+    blocks = law._blocks
     for number, (link, point) in enumerate(zip(law._forward().links, outcome, strict=False)):
         passage = link.passage
         # Blocks without points have the same position on both sides.
-        state = int(np.searchsorted(grid.block, np.searchsorted(law._positions[number], point) - 1))
+        state = int(np.searchsorted(blocks.block, np.searchsorted(law._positions[number], point) - 1))
         if passage.back[state] == before and number > 0:
             possible = outcome[number - 1] <= point
         else:
             possible = before < passage.end[state]
-            if grid.coarse[state]:
+            if blocks.coarse[state]:
                 state += int(before >= passage.left[state]) + int(before >= passage.right[state])
             first, last = passage.sources(state)
             assert first <= before < last or not possible
@@ -229,15 +230,16 @@ def biased_multiset(number, length, bits):
 
 
 def test_a_multiset_drawn_point_by_point_is_noticed(monkeypatch):
-    monkeypatch.setattr(module, "_multiset", biased_multiset)
+    monkeypatch.setattr(module, "multiset", biased_multiset)
     order, gaps, c, law = case("no records")
     bits = SeededBits(3)
     assert p_value([law.sample(bits) for _ in range(20000)], enumerated(order, gaps, c)) < FALSE_ALARM
 
 
 def test_runs_of_at_most_one_are_noticed(monkeypatch):
-    true = module._extended
-    monkeypatch.setattr(module, "_extended", lambda *parts: module.Runs(*[true(*parts).fresh] * 2))
+    true = chain_sweep._extended
+    monkeypatch.setattr(chain_sweep, "_extended", lambda *parts: chain_sweep.Runs(*[true(*parts).fresh] * 2))
+    monkeypatch.setattr(chain_sweep.Sweep, "run", lambda *_: 1)
     order, gaps, c, law = case("close")
     bits = SeededBits(4)
     assert p_value([law.sample(bits) for _ in range(4000)], enumerated(order, gaps, c)) < FALSE_ALARM
@@ -251,7 +253,7 @@ def test_a_retry_of_the_point_alone_is_noticed():
         states, points = law._propose(bits)
         while not law._accepts(states, points, bits):
             for place, state in enumerate(states):
-                if law._grid.coarse[state]:
+                if law._blocks.coarse[state]:
                     start, number = law._stretch(place + 1, state)
                     points[place] = start + bits.below(number)
             if not any(a <= b for a, b in pairwise(points)):
@@ -296,7 +298,7 @@ def test_large_lazy_laws_read_little_and_draw_near_the_targets():
     law = Chain(order, [Fraction(20_000)] * 10, Fraction(1, 4))
     draw = law.sample(SeededBits(7))
     assert [order.below(point) for point in draw] == pytest.approx(range(20_000, 200_000, 20_000), abs=100)
-    assert len(law._grid) < 2000
+    assert len(law._blocks) < 2000
 
 
 @pytest.mark.parametrize("kind", ["zeros", "five values", "one value", "two clusters"])
@@ -324,49 +326,78 @@ def test_ties_and_clusters_do_not_stall_the_draw(kind):
     assert tries < 60
 
 
-def test_decays_are_right_to_a_few_units_at_any_distance():
-    ranks = np.array([-(10**8), -12345, -1, 0, 1, 2, 77, 10**5, 10**8 + 1])
-    for c in (Fraction(1, 4), Fraction(1, 40), Fraction(63), Fraction(1, 10**6), Fraction(22, 7)):
-        for centre in (Fraction(0), Fraction(10, 3), -Fraction(200, 7)):
-            found = Rate(c).decay(ranks, centre)
-            for rank, mantissa, exponent in zip(ranks, *found, strict=True):
-                power = c * (int(rank) - centre)
-                true = mpmath.exp(-mpmath.mpf(power.numerator) / power.denominator)
-                stated = mpmath.mpf(float(mantissa)) * mpmath.mpf(2) ** int(exponent)
-                assert abs(stated / true - 1) < 16 * 2.0**-53
+def test_runs_found_again_add_up_to_the_weights_that_were_summed():
+    order = Records(np.random.default_rng(6).integers(0, 2**56, 60), 2**56)
+    sweep = Chain(order, gaps_of(60, *(Fraction(k, 21) for k in range(1, 21))), Fraction(1, 4))._forward()
+    longest = 0
+    for number, link in enumerate(sweep.links[1:], start=1):
+        for state in np.flatnonzero(link.mass.mantissa).tolist():
+            runs = sweep.runs(number, state)
+            longest = max(longest, len(runs.mantissa))
+            top = int(runs.exponent.max())
+            wanted = math.ldexp(link.mass.mantissa[state], int(link.mass.exponent[state]) - top)
+            assert math.fsum(aligned(runs, top)) == pytest.approx(wanted, rel=1e-14)
+    assert longest == 20
 
 
-@pytest.mark.parametrize("range_of_exponents", [1, 3000])
-@pytest.mark.parametrize("count", [1, 7, 300, 2000])
-def test_sums_over_ranges_lose_nothing(count, range_of_exponents):
-    rng = np.random.default_rng(count)
-    values = wide(rng.random(count) + 0.1, 5 + rng.integers(0, range_of_exponents, count))
-    numbers = [int(m * 2**60) << int(e) for m, e in zip(*values, strict=True)]
-    sums = np.concatenate([[0], np.cumsum(np.array(numbers, dtype=object))])
-    ends = np.sort(rng.integers(0, count + 1, 50))
-    some = np.minimum(np.sort(rng.integers(0, count + 1, 50)), ends)
-    full = np.full(50, count)
-    for first, last in [(some, ends), (np.zeros_like(ends), ends), (some, full)]:
-        found = range_sums(values, first, last)
-        for a, b, mantissa, exponent in zip(first, last, *found, strict=True):
-            wanted = sums[b] - sums[a]
-            stated = mpmath.mpf(float(mantissa)) * mpmath.mpf(2) ** (int(exponent) + 60) if mantissa else 0
-            assert abs(stated - wanted) <= mpmath.mpf(wanted) * 1e-13
+def test_draws_do_not_depend_on_what_is_kept(monkeypatch):
+    rng = np.random.default_rng(4)
+    order = Records(rng.integers(0, 2**56, 3001), 2**56)
+    gaps = gaps_of(3001, *(Fraction(k, 10) for k in range(1, 10)))
+    kept = [Chain(order, gaps, Fraction(1, 4)).sample(SeededBits(seed)) for seed in range(5)]
+    monkeypatch.setattr(chain_steps, "_MOST_KEPT", 0)
+    monkeypatch.setattr(module, "_WIDEST_KEPT", 0)
+    assert kept == [Chain(order, gaps, Fraction(1, 4)).sample(SeededBits(seed)) for seed in range(5)]
 
 
-def test_choices_follow_weights_of_any_magnitude():
-    weights = wide(np.array([1.0, 3.0, 0.0, 1.0]), np.array([-5000, 0, 0, 0]))
-    bits = SeededBits(9)
-    counts = Counter(choose(weights, bits) for _ in range(4000))
-    assert set(counts) == {1, 3}
-    assert abs(counts[1] - 3000) < 200
+def test_few_records_are_all_read_and_nothing_is_rejected():
+    assert windows(Fraction(1, 4), 2**56, 99, 1000) == Windows(1000)
+    order = Records(np.random.default_rng(5).integers(0, 2**56, 400), 2**56)
+    law = Chain(order, [Fraction(10)] * 40, Fraction(1, 4))
+    law._refine = None
+    assert all(ordered(law.sample(SeededBits(seed))) for seed in range(5))
 
-    class Zeros(SeededBits):
-        def words(self, count):
-            return np.zeros(count, dtype=np.uint64)
 
-    # A weight of 2^-5000 is not lost: it owns the reals that begin with five thousand zeros.
-    assert choose(weights, Zeros(0)) == 0
+@pytest.mark.parametrize("size", [0, 1, 1000, 3000, 30_000])
+def test_a_tiny_rate_reads_no_more_ranks_than_there_are(size):
+    order = Records(np.arange(size), 2**56)
+    law = Chain(order, [Fraction(size, 3)] * 3, Fraction(1, 10**12))
+    for around in (law._windows, law._full, windows(Fraction(1, 10**12), 2**56, 2, size)):
+        # An offset is a rank up to size + 1 less the floor of a target up to size.
+        assert around == Windows(size)
+    assert ordered(law.sample(SeededBits(11)))
+    assert len(law._blocks) <= 2 * size + 8
+
+
+def test_windows_lose_only_what_is_beyond_the_records():
+    wider, size = Windows(2, (5, 7, 8, 20)), 7
+    offsets = wider.offsets()
+    kept = offsets[(offsets >= -size) & (offsets <= size + 1)]
+    assert np.array_equal(wider.within(size).offsets(), kept)
+    assert np.array_equal(Windows(20, (30,)).within(size).offsets(), np.arange(-size, size + 2))
+
+
+class Even:
+    """Very many records, not in memory."""
+
+    points = 2**60
+
+    def __init__(self, size):
+        self.size = size
+
+    def at(self, ranks):
+        return ranks << 20
+
+    def below(self, point):
+        return min(-(-point >> 20) - 1, self.size)
+
+
+def test_there_may_be_more_records_than_fit_into_memory():
+    size = 2**40 - 1
+    draw = Chain(Even(size), gaps_of(size, *THIRDS), Fraction(1, 4)).sample(SeededBits(10))
+    assert [Even(size).below(point) for point in draw] == pytest.approx([size * p for p in THIRDS], abs=100)
+    with pytest.raises(InvalidParameter, match="records"):
+        Chain(Even(size + 1), gaps_of(size + 1, *THIRDS), Fraction(1, 4))
 
 
 def test_windows_and_slack_are_public_and_small():

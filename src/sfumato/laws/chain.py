@@ -1,11 +1,10 @@
 """Many quantiles at once: the law of JointExp on ordered points, drawn lazily and audited exactly."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,26 +12,21 @@ import numpy as np
 from sfumato.checks import shown
 from sfumato.errors import InvalidParameter
 from sfumato.laws.bits import Bits, Integers
-from sfumato.laws.chain_steps import (
-    LN2,
-    MOST_RECORDS,
-    Grid,
-    Kernels,
-    Passage,
-    Rate,
-    Wide,
-    choose,
-    column_sums,
-    wide,
-)
+from sfumato.laws.chain_steps import Blocks
+from sfumato.laws.chain_sweep import Sweep, Targets, multiset
 from sfumato.laws.coins import bernoulli_exp
 from sfumato.laws.law import Floats
+from sfumato.laws.wide import LN2, MOST_RECORDS, Rate, choose
 
 _MOST_POINTS = 1 << 62
 # Beyond this a rank more or less would decide everything; the arithmetic of Rate relies on it.
 _MOST_RATE = 64
 # A block of fewer ranks would save nothing: it has three states.
 _THINNEST = 4
+# If there are at most so many records, and not many more than near a target, all are read: none is rejected.
+_FEW_RECORDS, _FEW_WINDOWS = 2000, 4
+# Blocks of wider windows are not kept for the next chain.
+_WIDEST_KEPT = 1 << 12
 # Around further centres e^-12 is small enough: what is beyond is bounded from the end of the same ranks.
 _NEAR_CENTRES = 12
 
@@ -61,6 +55,15 @@ class Windows(NamedTuple):
     near: int
     cuts: tuple[int, ...] = ()
 
+    def offsets(self) -> Integers:
+        """The ranks to know, less the floor of the target; a piece needs the rank after it too."""
+        cuts = np.array(self.cuts, dtype=np.int64)
+        return np.concatenate([-cuts[::-1], np.arange(-self.near, self.near + 2), 1 + cuts])
+
+    def within(self, size: int) -> "Windows":
+        """The same without what is further than `size` from a target: there is no rank of so many records."""
+        return Windows(min(self.near, size), tuple(cut for cut in self.cuts if cut <= size))
+
 
 @lru_cache(maxsize=64)
 def windows(c: Fraction, points: int, orders: int, size: int | None = None) -> Windows:
@@ -69,6 +72,8 @@ def windows(c: Fraction, points: int, orders: int, size: int | None = None) -> W
     # of w ranks loses a factor of about 1 + c w for each; widths keep that to the root of what they cost.
     rate = float(c)
     near = math.ceil(max(math.log(points) + 12, 2 * orders * math.log1p(_THINNEST * rate)) / (2 * rate))
+    if size is not None and size <= min(_FEW_RECORDS, _FEW_WINDOWS * near):
+        return Windows(size)
     paid = orders * math.log(points)
     if size is not None:
         # Evenly spread records leave each order a few gaps of points / size points; e^6 for the uneven.
@@ -79,7 +84,8 @@ def windows(c: Fraction, points: int, orders: int, size: int | None = None) -> W
         width = math.expm1(min(rate * distance / orders, 40.0)) / rate
         distance = min(distance + int(min(width, distance)) + 1, last)
         cuts.append(distance)
-    return Windows(near, tuple(cuts))
+    around = Windows(near, tuple(cuts))
+    return around if size is None else around.within(size)
 
 
 def slack(orders: int) -> Fraction:
@@ -114,6 +120,8 @@ class Chain:
 
     Raises:
         InvalidParameter: gaps are negative, fewer than two, or do not add up; c or the order is out of range.
+            c, the number of gaps and of points are public; gaps and records need not be, and no data that fit
+            into memory have the 2^40 records that are refused.
 
     >>> from sfumato.laws.bits import SystemBits
     >>> class Records:
@@ -142,8 +150,9 @@ class Chain:
         self._rate = Rate(_checked_rate(c))
         if not 1 <= order.points <= _MOST_POINTS or not 0 <= order.size < MOST_RECORDS:
             raise InvalidParameter("order must have 1 to 2^62 points and fewer than 2^40 records")
-        self._windows = _windows or windows(c, order.points, len(gaps) - 1, order.size)
-        self._full = _windows or windows(c, order.points, len(gaps) - 1)
+        around = _windows or windows(c, order.points, len(gaps) - 1, order.size)
+        full = _windows or windows(c, order.points, len(gaps) - 1)
+        self._windows, self._full = around.within(order.size), full.within(order.size)
         self._learns = _learns
         self._targets = Targets(self._gaps)
         self._centres = {0}
@@ -182,25 +191,31 @@ class Chain:
         """The exponent of the total of all weights, and the logarithm of its mantissa."""
         size, bases = self._order.size, self._targets.bases
         edges = np.arange(-max(bases), size - min(bases) + 2)
-        grid = Grid(self._rate, np.concatenate([[-MOST_RECORDS], edges, [MOST_RECORDS]]))
+        blocks = Blocks(self._rate, np.concatenate([[-MOST_RECORDS], edges, [MOST_RECORDS]]))
         inner = self._order.at(np.arange(1, size + 1))
         pieces = np.diff(np.concatenate([[-1], inner, [self._order.points - 1]]))
 
         def lengths(base: int) -> Floats:
-            found = np.zeros(len(grid))
+            found = np.zeros(len(blocks))
             # The rank 0 is at the offset -base, and the first block is of three states.
             start = max(bases) - base + 3
             found[start : start + size + 1] = pieces
             return found
 
-        total = Sweep(grid, self._targets, map(lengths, bases), keep=False).total
+        total = Sweep(blocks, self._targets, map(lengths, bases), keep=False).total
         return int(total.exponent[0]), math.log(total.mantissa[0])
 
     def _read_steps(self) -> None:
         """Read the ranks around all centres, at the same offsets for every order."""
-        edges = np.concatenate([[-MOST_RECORDS], self._offsets(), [MOST_RECORDS]])
-        self._grid = Grid(self._rate, edges)
-        self._positions = self._read(edges)
+        bases, size = self._targets.bases, self._order.size
+        # Nothing is known, nor to know, beyond the first record and the last.
+        lowest, highest = -max(bases), size - min(bases) + 1
+        if self._centres == {0} and self._windows.near <= _WIDEST_KEPT:
+            last = max((self._windows.near, *self._windows.cuts)) + 1
+            self._blocks = _plain_blocks(self._rate.c, self._windows, max(lowest, -last), min(highest, last))
+        else:
+            self._blocks = _blocks(self._rate, self._offsets(), lowest, highest)
+        self._positions = self._read(self._blocks.edges)
         self._sweep: Sweep | None = None
         if self._centres == {0}:
             ties = self._ends_of_ties()
@@ -210,16 +225,12 @@ class Chain:
 
     def _offsets(self) -> Integers:
         """The offsets around all centres."""
-        near, cuts = self._windows.near, np.array(self._windows.cuts, dtype=np.int64)
-        inner = np.concatenate([-cuts[::-1], np.arange(-near, near + 2), 1 + cuts])
-        if len(self._centres) == 1:
-            return inner
-        less = min(near, math.ceil(_NEAR_CENTRES / self._rate.c))
+        less = min(self._windows.near, math.ceil(_NEAR_CENTRES / self._rate.c))
         others = np.add.outer(np.array(sorted(self._centres)), np.arange(-less, less + 2)).ravel()
-        return np.unique(np.concatenate([inner, others]))
+        return np.unique(np.concatenate([self._windows.offsets(), others]))
 
     def _read(self, edges: Integers) -> Integers:
-        """The positions at these edges for each order; rank 0 lies before the first point, the last at its end."""
+        """The positions at these edges for each order; rank 0 lies before all points."""
         size = self._order.size
         ranks = np.clip(np.add.outer(np.array(self._targets.bases), edges), 0, size + 1)
         known = (ranks > 0) & (ranks <= size)
@@ -236,25 +247,28 @@ class Chain:
 
     def _ends_of_ties(self) -> set[int]:
         """The offsets of both ends of every tie that holds all records near a target."""
-        near, size, found = self._windows.near, self._order.size, set()
+        near, size = self._windows.near, self._order.size
+        found: set[int] = set()
+        if near >= size:
+            return found
         bases = np.array(self._targets.bases)
         lowest, highest = np.maximum(bases - near, 1), np.minimum(bases + 1 + near, size)
-        places = np.searchsorted(self._grid.edges, [lowest - bases, highest - bases])
+        places = np.searchsorted(self._blocks.edges, [lowest - bases, highest - bases])
         first, last = np.take_along_axis(self._positions, places.T, axis=1).T
         for number in np.flatnonzero((first == last) & (lowest < highest)).tolist():
             point, base = int(first[number]), int(bases[number])
             found |= {self._order.below(point) - base, self._order.below(point + 1) - base}
         return found
 
-    def _forward(self) -> "Sweep":
+    def _forward(self) -> Sweep:
         if self._sweep is None:
             lengths = np.diff(self._positions, axis=1).astype(np.float64)
-            self._sweep = Sweep(self._grid, self._targets, lengths.take(self._grid.block, axis=1))
+            self._sweep = Sweep(self._blocks, self._targets, lengths.take(self._blocks.block, axis=1))
         return self._sweep
 
     def _stretch(self, order: int, state: int) -> tuple[int, int]:
         """The first point of a state of an order, counted from 1, and the number of its points."""
-        block = int(self._grid.block[state])
+        block = int(self._blocks.block[state])
         before, last = self._positions[order - 1, block : block + 2].tolist()
         return before + 1, last - before
 
@@ -271,13 +285,13 @@ class Chain:
                 return states, points
             length = sweep.run(order, block, bits)
             start, number = self._stretch(order, block)
-            for offset in reversed(_multiset(number, length, bits)):
+            for offset in reversed(multiset(number, length, bits)):
                 states[order - 1], points[order - 1] = block, start + offset
                 order, block = order - 1, int(sweep.links[order - 1].passage.back[block])
             order, block = order + 1, states[order]
 
     def _accepts(self, states: list[int], points: list[int], bits: Bits) -> bool:
-        if not self._grid.coarse[states].any():
+        if not self._blocks.coarse[states].any():
             return True
         if any(a > b for a, b in pairwise(points)):
             return False
@@ -286,7 +300,7 @@ class Chain:
 
     def _ranks(self, states: list[int], points: list[int]) -> list[int]:
         return [
-            self._order.below(point) if self._grid.coarse[state] else int(self._grid.low[state]) + base
+            self._order.below(point) if self._blocks.coarse[state] else int(self._blocks.low[state]) + base
             for base, state, point in zip(self._targets.bases, states, points, strict=True)
         ]
 
@@ -304,173 +318,19 @@ class Chain:
         self._windows = self._full
         ranks = self._ranks(states, points)
         for base, state, rank in zip(self._targets.bases, states, ranks, strict=True):
-            if self._grid.coarse[state]:
+            if self._blocks.coarse[state]:
                 self._centres.add(rank - base)
         self._read_steps()
 
 
-class Targets:
-    """The numbers of records wanted before each point, as whole numbers and fractions."""
-
-    def __init__(self, gaps: list[Fraction]) -> None:
-        unit = math.lcm(*(gap.denominator for gap in gaps))
-        shares = [gap.numerator * (unit // gap.denominator) for gap in gaps]
-        split = [divmod(total, unit) for total in accumulate(shares)]
-        self.size = split.pop()[0]
-        self.bases = [base for base, _ in split]
-        self._rests = [rest for _, rest in split]
-        self.gaps = gaps
-        fractions = {rest: Fraction(rest, unit) for rest in set(self._rests)}
-        self.parts = [fractions[rest] for rest in self._rests]
-
-    def pattern(self, number: int) -> tuple[bool, bool, bool, bool]:
-        """How the parts of two orders, the first of them `number`, compare with each other and with zero."""
-        before, after = self._rests[number - 1], self._rests[number]
-        return before == 0, after == 0, before < after, before == after
+@lru_cache(maxsize=4)
+def _plain_blocks(c: Fraction, around: Windows, lowest: int, highest: int) -> Blocks:
+    return _blocks(Rate(c), around.offsets(), lowest, highest)
 
 
-@dataclass
-class Link:
-    """The passage from the states of one order to those of the next, and the weights of the first."""
-
-    passage: Passage
-    parts: tuple[Fraction, Fraction]
-    before: Kernels
-    after: Kernels
-    mass: Wide
-
-    def push(self) -> Wide:
-        """The weight that flows into each state of the target."""
-        return self.passage.push(self.mass, self.before, self.after)
-
-    def pull(self, state: int) -> tuple[int, Wide]:
-        """The first source of a state of the target, and the weights from there."""
-        return self.passage.pull(state, self.mass, self.before, self.after)
-
-    def cost(self, before: int, after: int) -> Fraction:
-        """The least deviation between two states."""
-        return self.passage.cost(before, after, self.parts)
-
-
-class Runs(NamedTuple):
-    """Weights by run length: for r orders in a piece there are C(L + r - 1, r) multisets of points.
-
-    `fresh` has a weight for each state and runs of one order, `grown` a row for each longer one and a column
-    for each state that has some; `column` tells which, and the last column is zero.
-    """
-
-    fresh: Wide
-    grown: Wide | None = None
-    column: Integers | None = None
-
-    def of(self, state: int) -> Wide:
-        """The weights of the runs that end in a state, from one order on."""
-        single = self.fresh.take(np.array([state]))
-        if self.grown is None or self.column is None:
-            return single
-        others = self.grown.mantissa[:, self.column[state]], self.grown.exponent[:, self.column[state]]
-        return Wide(*(np.concatenate(pair) for pair in zip(single, others, strict=True)))
-
-    def sums(self) -> Wide:
-        """The weight of each state."""
-        if self.grown is None or self.column is None:
-            return self.fresh
-        states = np.flatnonzero(self.column >= 0)
-        parts = zip(self.fresh, self.grown, strict=True)
-        sums = column_sums(Wide(*(np.concatenate([one[None, states], more[:, :-1]]) for one, more in parts)))
-        total = Wide(self.fresh.mantissa.copy(), self.fresh.exponent.copy())
-        total.mantissa[states], total.exponent[states] = sums
-        return total
-
-
-class Sweep:
-    """The weights of all paths through the blocks, summed up to each order."""
-
-    def __init__(self, grid: Grid, targets: Targets, lengths: Iterable[Floats], *, keep: bool = True) -> None:
-        rate, orders = grid.rate, len(targets.bases)
-        point = Grid(rate, np.array([0, 1]))
-        ends = point.kernels(Fraction(0))
-        # From this shift on, no block of an order is also one of the next.
-        apart = int(grid.edges[-2] - grid.edges[1]) + 1
-        passages: dict[tuple[object, ...], Passage] = {}
-        self.links: list[Link] = []
-        self._runs: list[Runs] = []
-        runs, part, after = Runs(wide(np.ones(1), 0)), Fraction(0), ends
-        stretches = iter(lengths)
-        for number in range(orders + 1):
-            before, parts = after, (part, targets.parts[number] if number < orders else Fraction(0))
-            after, part = (grid.kernels(parts[1]) if number < orders else ends), parts[1]
-            if 0 < number < orders:
-                shift = targets.bases[number] - targets.bases[number - 1]
-                key = (shift if shift < apart else None, *targets.pattern(number))
-                passage = passages.get(key)
-                if passage is None:
-                    passage = passages[key] = Passage(grid, grid, parts, key[0])
-            else:
-                passage = Passage(grid if number else point, grid if number < orders else point, parts, None)
-            link = Link(passage, parts, before, after, runs.sums())
-            inflow = link.push()
-            if number < orders:
-                runs = _extended(runs, inflow, passage, next(stretches), rate, targets.gaps[number])
-            if keep:
-                self.links.append(link)
-                self._runs.append(runs)
-        self.total = wide(*inflow)
-
-    def runs(self, order: int, state: int) -> Wide:
-        """The weights of the numbers of orders, up to this one, that share a piece."""
-        return self._runs[order - 1].of(state)
-
-    def run(self, order: int, state: int, bits: Bits) -> int:
-        """How many orders, up to this one, share the piece."""
-        return 1 if self._runs[order - 1].grown is None else choose(self.runs(order, state), bits) + 1
-
-
-def _extended(runs: Runs, inflow: Wide, passage: Passage, lengths: Floats, rate: Rate, gap: Fraction) -> Runs:
-    """The runs that start in each state, and those that come there from the same piece."""
-    fresh = wide(inflow.mantissa * lengths, inflow.exponent)
-    kept = passage.kept
-    if not kept.size:
-        return Runs(fresh)
-    before = passage.back[kept]
-    alive = lengths[kept] > 0
-    kept, before = kept[alive], before[alive]
-    if not kept.size:
-        return Runs(fresh)
-    sources = [part[None, before] for part in runs.fresh]
-    if runs.grown is not None and runs.column is not None:
-        there = runs.column[before]
-        rows = int(np.flatnonzero(runs.grown.mantissa[:, there].any(axis=1)).max(initial=-1)) + 1
-        sources = [
-            np.concatenate([one, more[:rows, there]]) for one, more in zip(sources, runs.grown, strict=True)
-        ]
-    length = np.arange(1, len(sources[0]) + 1)[:, None]
-    hold = rate.decay(np.zeros(1, dtype=np.int64), -gap)
-    grown = wide(
-        sources[0] * ((lengths[kept] + length) / (length + 1)) * hold.mantissa,
-        sources[1] + hold.exponent,
-    )
-    nothing = np.zeros((len(length), 1))
-    column = np.full(len(fresh.mantissa), -1)
-    column[kept] = np.arange(len(kept))
-    padded = Wide(
-        np.concatenate([grown.mantissa, nothing], axis=1),
-        np.concatenate([grown.exponent, wide(nothing, 0).exponent], axis=1),
-    )
-    return Runs(fresh, padded, column)
-
-
-def _multiset(number: int, length: int, bits: Bits) -> list[int]:
-    """A uniform multiset of 0..number-1, sorted."""
-    if length == 1:
-        return [bits.below(number)]
-    # Subsets of number + length - 1 integers are multisets once the k-th smallest is lowered by k;
-    # the subset is uniform by Floyd's algorithm.
-    chosen: set[int] = set()
-    for most in range(number - 1, number + length - 1):
-        drawn = bits.below(most + 1)
-        chosen.add(most if drawn in chosen else drawn)
-    return [value - place for place, value in enumerate(sorted(chosen))]
+def _blocks(rate: Rate, offsets: Integers, lowest: int, highest: int) -> Blocks:
+    inner = offsets[(offsets >= lowest) & (offsets <= highest)]
+    return Blocks(rate, np.concatenate([[-MOST_RECORDS], inner, [MOST_RECORDS]]))
 
 
 def _checked_gaps(gaps: Sequence[Fraction], size: int) -> list[Fraction]:

@@ -1,253 +1,36 @@
-"""Positive numbers of any magnitude as arrays, their sums over ranges, and the states of a chain of blocks.
+"""The steps of a chain: the states of an order, and the weight that flows from them to those of the next."""
 
-A wide number is a mantissa and an integer exponent of two. All sums are of positive terms and keep their
-largest term, so nothing underflows: a weight that vanished would be an infinite privacy loss.
-"""
-
-import math
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.laws.bits import Bits, Integers
-from sfumato.laws.law import Floats
-from sfumato.laws.weights import Groups
+from sfumato.laws.bits import Integers
+from sfumato.laws.wide import NOWHERE, SMALL, Rate, Scan, Wide, aligned, range_sums, wide
 
-# The exponent of zero: below every other, with room to be added to.
-_NOWHERE = -(1 << 60)
-# Terms that vanish beside a sum of this size, relative to the largest term, are less than 2^-70 of it.
-_SMALL = 2.0**-900
-# Running sums go by rows of this length, so that their rounding is bounded.
-_RUNNING = 1024
-# Rows of a scan: so short that most numbers of a row are of like magnitude, and so few that rounding is bounded.
-_ROW, _MOST_ROWS, _ROW_BITS = 32, 1900, 250
-# Ranks and their differences stay within this; see Rate.
-MOST_RECORDS = 1 << 40
-
-
-class Wide(NamedTuple):
-    """The numbers mantissa * 2^exponent, not negative."""
-
-    mantissa: Floats
-    exponent: Integers
-
-    def take(self, index: NDArray[Any]) -> "Wide":
-        """The numbers at these places."""
-        return Wide(self.mantissa[index], self.exponent[index])
-
-
-def wide(mantissa: Floats, exponent: Integers | int) -> Wide:
-    """Mantissas brought to [1/2, 1), and zero to one exponent below all."""
-    fraction, shift = np.frexp(mantissa)
-    exponent = np.add(exponent, shift, dtype=np.int64)
-    if not fraction.all():
-        exponent = np.where(fraction == 0, _NOWHERE, exponent)
-    return Wide(fraction, exponent)
-
-
-def aligned(values: Wide, top: Integers | int) -> Floats:
-    """The numbers over 2^top; what is more than 1000 binary orders below counts as if it were not."""
-    shift = np.maximum(values.exponent - top, -1000)
-    # The bits of powers of two: much faster than ldexp.
-    powers: Floats = ((shift + 1023) << 52).view(np.float64)
-    scaled: Floats = values.mantissa * powers
-    return scaled
-
-
-def column_sums(values: Wide) -> Wide:
-    """The sum of each column of a matrix."""
-    top = values.exponent.max(axis=0)
-    return wide(aligned(values, top).sum(axis=0), top)
-
-
-def range_sums(values: Wide, first: Integers, last: Integers) -> Wide:
-    """The sum of values[first:last] for each pair."""
-    sums, exponents = np.zeros(len(first)), np.zeros(len(first), dtype=np.int64)
-    open_ = np.flatnonzero(last > first)
-    while open_.size:
-        begin, end = first[open_], last[open_]
-        low, high = int(begin.min()), int(end.max())
-        part = Wide(values.mantissa[low:high], values.exponent[low:high])
-        begin, end = begin - low, end - low
-        if begin.any() and end.min() < high - low:
-            # Only what some range covers may set the scale.
-            depth = np.bincount(begin, minlength=high - low + 1) - np.bincount(end, minlength=high - low + 1)
-            bare = np.cumsum(depth)[:-1] == 0
-            part = Wide(np.where(bare, 0.0, part.mantissa), np.where(bare, _NOWHERE, part.exponent))
-        top = int(part.exponent.max())
-        if not part.mantissa.any():
-            break
-        # A sum that is small beside the largest term may have lost terms: its range is summed again.
-        found = _linear_sums(aligned(part, top), begin, end)
-        settled = found > _SMALL
-        sums[open_[settled]], exponents[open_[settled]] = found[settled], top
-        open_ = open_[~settled]
-    return wide(sums, exponents)
-
-
-def _linear_sums(values: Floats, first: Integers, last: Integers) -> Floats:
-    if len(values) <= _RUNNING * _RUNNING and not first.any():
-        return _running(values)[last - 1]
-    if len(values) <= _RUNNING * _RUNNING and last.min() == len(values):
-        return _running(values[::-1])[len(values) - 1 - first]
-    width = last - first
-    sums = np.zeros(len(first))
-    for power in range(int(width.max()).bit_length()):
-        # values[k] is the sum of 2^power terms from k on; a range takes one for each bit of its width.
-        bit = (width >> power) & 1
-        sums += values[np.minimum(first, len(values) - 1)] * bit
-        first = first + (bit << power)
-        values = values[: -(1 << power)] + values[1 << power :]
-    return sums
-
-
-def _running(values: Floats) -> Floats:
-    if len(values) <= _RUNNING:
-        return np.cumsum(values)
-    rows = np.zeros((-(-len(values) // _RUNNING), _RUNNING))
-    rows.reshape(-1)[: len(values)] = values
-    sums = np.cumsum(rows, axis=1)
-    sums[1:] += np.cumsum(sums[:-1, -1])[:, None]
-    return sums.reshape(-1)[: len(values)]
-
-
-class Scan:
-    """Running sums from the left of one array and from the right of another, in rows of like magnitude.
-
-    Args:
-        left: roughly the binary logarithms of the terms summed from the left, not decreasing.
-        right: the same, negated, of the terms summed from the right.
-    """
-
-    def __init__(self, left: Floats, right: Floats) -> None:
-        self.count = count = len(left)
-        row = _ROW if count <= _MOST_ROWS * _ROW // 2 else _RUNNING
-        sides = [_rows(left, row), _rows(-right[::-1], row)]
-        self._row = max(int(place.max()) for _, place in sides) + 1
-        # One more row on each side holds nothing: empty ranges are summed there.
-        self._rows = max(int(number[-1]) for number, _ in sides) + 2
-        # Rows of the scan are columns here, so that all of them are added at once.
-        self._index = np.full((self._row, 2 * self._rows), 2 * count)
-        self.places = np.empty((2, count), dtype=np.int64)
-        for side, (number, place) in enumerate(sides):
-            column = number + side * self._rows
-            at = np.arange(count) if side == 0 else np.arange(count)[::-1]
-            self._index[place, column] = side * count + at
-            self.places[side, at] = place * 2 * self._rows + column
-        self.nowhere = np.array([[self._rows - 1], [2 * self._rows - 1]])
-        self.columns = 2 * self._rows
-        # Otherwise rounding would exceed what the proof counts.
-        self.bounded = self._rows + self._row <= _MOST_ROWS + _RUNNING // 8
-        self._mantissa, self._exponent = np.zeros(2 * count + 1), np.full(2 * count + 1, _NOWHERE)
-
-    def sums(self, mass: Wide, kernel: Wide) -> tuple[Floats, Integers]:
-        """The sums, to be read at `places`, over powers of two that are one for each column."""
-        both = 2, self.count
-        np.multiply(mass.mantissa, kernel.mantissa, out=self._mantissa[:-1].reshape(both))
-        np.add(mass.exponent, kernel.exponent, out=self._exponent[:-1].reshape(both))
-        terms = Wide(self._mantissa.take(self._index), self._exponent.take(self._index))
-        tops = np.maximum.accumulate(terms.exponent.max(axis=0).reshape(2, -1), axis=1)
-        flat = tops.ravel()
-        sums = aligned(terms, flat).cumsum(axis=0)
-        before = []
-        for totals, scales in zip(sums[-1].reshape(2, -1).tolist(), tops.tolist(), strict=True):
-            carried, scale = 0.0, scales[0]
-            for total, top in zip(totals, scales, strict=True):
-                if top != scale:
-                    carried, scale = math.ldexp(carried, max(scale - top, -3000)), top
-                before.append(carried)
-                carried += total
-            before[-1] = 0.0
-        sums += before
-        return sums, flat
-
-
-def _rows(logs: Floats, most: int) -> tuple[Integers, Integers]:
-    """The row of each term and its place there: rows of at most so many terms, and of like magnitude."""
-    bucket = np.floor(logs / _ROW_BITS)
-    count = np.arange(len(logs))
-    new = np.ones(len(logs), dtype=np.bool_)
-    np.not_equal(bucket[1:], bucket[:-1], out=new[1:])
-    place = (count - np.maximum.accumulate(np.where(new, count, 0))) % most
-    return np.cumsum(place == 0) - 1, place
-
-
-def _ln2(bits: int) -> Fraction:
-    # ln 2 = sum over k of 1 / (k 2^k)
-    return Fraction(sum((1 << bits) // (k << k) for k in range(1, bits)), 1 << bits)
-
-
-LN2 = _ln2(320)
-
-
-class Rate:
-    """Powers of e^-c with an error of a few units in the last place, for exponents up to 2^41."""
-
-    def __init__(self, c: Fraction) -> None:
-        self.c = c
-        # Four parts of 12 bits each, whose products with a rank are exact, and a rest below 2^-48 of the first.
-        self._bits = 160
-        self._fixed = c.numerator * LN2.denominator * (1 << self._bits) // (c.denominator * LN2.numerator)
-        unit = self._fixed.bit_length()
-        rest, parts = self._fixed, []
-        for part in range(1, 5):
-            size = max(unit - 12 * part, 0)
-            parts.append(math.ldexp(rest >> size, size - self._bits))
-            rest &= (1 << size) - 1
-        self._parts = parts, math.ldexp(float(rest), -self._bits)
-
-    @property
-    def binary(self) -> float:
-        """How many powers of two a rank costs."""
-        return self._fixed / (1 << self._bits)
-
-    def powers(self, ranks: Integers) -> tuple[Floats, Integers]:
-        """f and k so that e^(-c rank) = 2^-(f + k), with k whole and f small."""
-        away = ranks.astype(np.float64)
-        parts, rest = self._parts
-        whole = power = np.zeros_like(away)
-        for part in parts:
-            product = part * away
-            floor = np.floor(product)
-            power = power + (product - floor)
-            carry = np.floor(power)
-            power, whole = power - carry, whole + floor + carry
-        return power + rest * away, whole.astype(np.int64)
-
-    def offset(self, part: Fraction) -> tuple[float, int]:
-        """The same for e^(c part)."""
-        units = self._fixed * part.numerator // part.denominator
-        whole = units >> self._bits
-        return math.ldexp(float(units - (whole << self._bits)), -self._bits), whole
-
-    def decay(self, ranks: Integers, centre: Fraction) -> Wide:
-        """e^(-c (rank - centre)) of each rank."""
-        base = math.floor(centre)
-        power, whole = self.powers(ranks - base)
-        part, shift = self.offset(centre - base)
-        return wide(np.exp2(part - power), shift - whole)
-
-
+# So many states are kept with their powers, and with their passages.
+_MOST_KEPT = 1 << 17
 # What a state knows of the path of offsets: its value, or that it entered the interval of a block from the
 # left, was somewhere inside, or entered from the right.
 EXACT, FROM_LEFT, INSIDE, FROM_RIGHT = range(4)
 
 
 class Kernels(NamedTuple):
-    """Two rows each: e^(c q) and e^(-c p) of sources [p, q], e^(-c a) and e^(c b) of targets [a, b]."""
+    """Rows e^(c q), e^(-c p) of sources [p, q], and e^(-c a), e^(c b), e^(c b) of targets [a, b]."""
 
     source: Wide
     target: Wide
 
 
-class Grid:
+class Blocks:
     """The states of every order: blocks of consecutive ranks, with the interval of offsets of each.
 
     An offset is a rank less the target; here it is a rank less the floor of the target, and all orders share
-    the grid. A block of one rank is a piece: its weight is exact. Any other block has three states, which tell
-    where the shortest path of offsets enters its interval: docs/proofs/chain.md.
+    the blocks. A block of one rank is a piece: its weight is exact. Any other block has three states, which
+    tell where the shortest path of offsets enters its interval: docs/proofs/chain.md. Blocks may reach beyond
+    the records of an order; without points there they have no weight.
 
     Args:
         rate: the powers.
@@ -277,18 +60,48 @@ class Grid:
         self._exact = 1 - self.coarse
         self._entry = entry
         self._kernels: dict[Fraction, Kernels] = {}
-        self.scan = Scan(self.most * rate.binary, self.least * rate.binary)
+        self._passages: dict[tuple[object, ...], Passage] = {}
+        # The only state before the first order, and after the last.
+        self.point: Blocks = self if len(self) == 1 else Blocks(rate, np.array([0, 1]))
 
     def __len__(self) -> int:
         return len(self.block)
 
     def kernels(self, part: Fraction) -> Kernels:
         """The powers for targets with this fractional part."""
-        if part not in self._kernels:
-            if (len(self._kernels) + 1) * len(self) > 1 << 20:
+        found = self._kernels.get(part)
+        if found is None:
+            if (len(self._kernels) + 1) * len(self) > _MOST_KEPT:
                 self._kernels.clear()
-            self._kernels[part] = self._powers(part)
-        return self._kernels[part]
+            found = self._kernels[part] = self._powers(part)
+        return found
+
+    def passage(self, parts: tuple[Fraction, Fraction], shift: int) -> "Passage":
+        """The passage between orders with these parts and this difference of floors."""
+        # From this shift on, no block of an order is also one of the next.
+        apart = shift > self.edges[-2] - self.edges[1]
+        return self._passage(self, self, parts, None if apart else shift)
+
+    def first(self, part: Fraction) -> "Passage":
+        """The passage to the first order."""
+        return self._passage(self.point, self, (Fraction(0), part), None)
+
+    def last(self, part: Fraction) -> "Passage":
+        """The passage from the last order."""
+        return self._passage(self, self.point, (part, Fraction(0)), None)
+
+    def _passage(
+        self, source: "Blocks", target: "Blocks", parts: tuple[Fraction, Fraction], shift: int | None
+    ) -> "Passage":
+        # Only how the parts compare with each other and with zero matters.
+        before, after = parts
+        key = len(source), len(target), shift, bool(before), bool(after), before < after, before == after
+        found = self._passages.get(key)
+        if found is None:
+            if (len(self._passages) + 1) * len(self) > _MOST_KEPT:
+                self._passages.clear()
+            found = self._passages[key] = Passage(source, target, parts, shift)
+        return found
 
     def _powers(self, part: Fraction) -> Kernels:
         power, whole = self._power, -self._whole
@@ -298,7 +111,7 @@ class Grid:
         falls = wide(np.exp2(-power), whole)
         rises = Wide(1 / falls.mantissa, -falls.exponent)
         # A target is measured from the ends of its block, a source from the ends of what is known of it.
-        target = (np.stack([fall[0], rise[1]]) for fall, rise in zip(falls, rises, strict=True))
+        target = (np.stack([fall[0], rise[1], rise[1]]) for fall, rise in zip(falls, rises, strict=True))
         source = [np.stack([rise[1], fall[0]]) for fall, rise in zip(falls, rises, strict=True)]
         for values, fall, rise in zip(source, falls, rises, strict=True):
             values[0, self._entry] = rise[0, self._entry]
@@ -321,14 +134,14 @@ class Passage:
     """
 
     def __init__(
-        self, source: Grid, target: Grid, parts: tuple[Fraction, Fraction], shift: int | None
+        self, source: Blocks, target: Blocks, parts: tuple[Fraction, Fraction], shift: int | None
     ) -> None:
         self.source, self.target = source, target
         rung = {part: place for place, part in enumerate(sorted({Fraction(0), *parts}, reverse=True))}
 
-        def codes(grid: Grid, whole: Integers, part: Fraction) -> Integers:
+        def codes(blocks: Blocks, whole: Integers, part: Fraction) -> Integers:
             # Offsets are whole numbers less one of three fractions; these integers are ordered as they are.
-            return 4 * whole + np.where(grid.coarse, rung[Fraction(0)], rung[part])
+            return 4 * whole + np.where(blocks.coarse, rung[Fraction(0)], rung[part])
 
         # Sources before `left` lie to the left of the block, those from `right` to its right, and those from
         # `end` cannot come before it. A piece does not follow itself: that is a run.
@@ -346,32 +159,62 @@ class Passage:
         self.left: Integers = np.minimum(left, self.end)
         self.right: Integers = np.clip(right, self.left, self.end)
         exact = target.kind == EXACT
-        self._far = np.where(exact | (target.kind == FROM_LEFT), self.left, 0)
-        self._near = np.where(exact | (target.kind == FROM_RIGHT), self.right, self.end)
+        self._plan(
+            np.where(exact | (target.kind == FROM_LEFT), self.left, 0),
+            np.where(exact | (target.kind == FROM_RIGHT), self.right, self.end),
+        )
         level = np.where(exact | (target.kind == INSIDE), self.right, self.left)
         self._level = np.flatnonzero(level > self.left)
         self._level_first, self._level_last = self.left[self._level], level[self._level]
         self._level_alone = bool((target.kind[self._level] == INSIDE).all())
         self._level_single = bool((self._level_last - self._level_first <= 1).all())
-        # A range from a source to the last one is a running sum; others are summed on their own.
-        self._to_last = bool(((self._near == self.end) | (self.end == len(source))).all())
-        self._asked = np.stack([self._far > 0, self._near < self.end])
-        if not self._to_last:
-            self._asked[1] = False
-        places = np.stack([self._far - 1, np.minimum(self._near, len(source) - 1)])
-        self._read = np.where(
-            self._asked, np.take_along_axis(source.scan.places, places, axis=1), source.scan.nowhere
-        )
-        self._column = self._read % source.scan.columns
-        self._wanted = int(np.count_nonzero(self._asked))
+
+    def _plan(self, far: Integers, near: Integers) -> None:
+        """Ranges 0..far - 1 on the left and near..end - 1 on the right as running sums, in rows of reads."""
+        source, count = self.source, len(self.source)
+        if source.kind[0] == FROM_LEFT:
+            # No path enters the first block from its left, nor the last one from its right.
+            far = np.where(far == 1, 0, far)
+            near = np.where(near == count - 1, self.end, near)
+        begins, ends = [np.zeros_like(far), near], [far, self.end]
+        # Places past `count` are on the right.
+        stretches, reads = [np.arange(count)], [(0, np.flatnonzero(far > 0), far)]
+        asked = np.flatnonzero(near < self.end)
+        if (self.end[asked] == count).all():
+            stretches.append(np.arange(2 * count - 1, count - 1, -1))
+            reads.append((1, asked, count - near))
+        else:
+            # Other ranges are two running sums, to the left and to the right of an anchor.
+            anchors = near.copy()
+            for place, which in _anchored(near[asked], self.end[asked]):
+                mine = asked[which]
+                anchors[mine] = place
+                for row, stretch, length in (
+                    (1, np.arange(place - 1, near[mine[0]] - 1, -1), place - near),
+                    (2, np.arange(place, self.end[mine[-1]]), self.end - place),
+                ):
+                    if stretch.size:
+                        stretches.append(stretch + count)
+                        reads.append((row, mine[length[mine] > 0], length))
+            begins, ends = [*begins, anchors], [far, anchors, self.end]
+        logs = np.concatenate([source.most, -source.least]) * source.rate.binary
+        self._scan = Scan(stretches, logs, 2 * count)
+        self._begins, self._ends = np.stack(begins), np.stack(ends)
+        self._read = np.full(self._begins.shape, self._scan.columns - 1)
+        for (row, states, length), places in zip(reads, self._scan.places, strict=True):
+            self._read[row, states] = places[length[states] - 1]
+        self._column = self._read % self._scan.columns
+        self._wanted = int(np.count_nonzero(self._ends > self._begins))
 
     def push(self, mass: Wide, before: Kernels, after: Kernels) -> Wide:
         """The weight that flows into each state of the target."""
         found = self._sums(mass, before.source)
-        mantissa, exponent = found.mantissa * after.target.mantissa, found.exponent + after.target.exponent
-        top = np.maximum(exponent[0], exponent[1])
-        scaled = aligned(Wide(mantissa, exponent), top)
-        flow = Wide(scaled[0] + scaled[1], top)
+        rows = len(found.mantissa)
+        parts = Wide(
+            found.mantissa * after.target.mantissa[:rows], found.exponent + after.target.exponent[:rows]
+        )
+        top = parts.exponent.max(axis=0)
+        flow = Wide(aligned(parts, top).sum(axis=0), top)
         if not self._level.size:
             return flow
         if self._level_single:
@@ -386,35 +229,29 @@ class Passage:
         return flow
 
     def _sums(self, mass: Wide, kernel: Wide) -> Wide:
-        """The sums over the sources to the left, and over those to the right."""
-        scan = self.source.scan
-        if scan.bounded:
-            sums, tops = scan.sums(mass, kernel)
+        """The sums over the sources to the left, and over those to the right in one or two parts."""
+        count = len(self.source)
+        mantissa, exponent = np.zeros(2 * count + 1), np.full(2 * count + 1, NOWHERE)
+        np.multiply(mass.mantissa, kernel.mantissa, out=mantissa[:-1].reshape(2, count))
+        np.add(mass.exponent, kernel.exponent, out=exponent[:-1].reshape(2, count))
+        if self._scan.bounded:
+            sums, tops = self._scan.sums(mantissa, exponent)
             found = Wide(sums.take(self._read), tops.take(self._column))
-            small = found.mantissa <= _SMALL
-            if small.size - int(np.count_nonzero(small)) != self._wanted:
-                self._sum_again(small & self._asked, found, mass, kernel)
-            found.exponent[found.mantissa == 0] = _NOWHERE
         else:
-            found = Wide(np.zeros((2, len(self.target))), np.full((2, len(self.target)), _NOWHERE))
-            self._sum_again(self._asked, found, mass, kernel)
-        if not self._to_last:
-            falling = Wide(mass.mantissa * kernel.mantissa[1], mass.exponent + kernel.exponent[1])
-            found.mantissa[1], found.exponent[1] = range_sums(falling, self._near, self.end)
+            found = Wide(np.zeros(self._read.shape), np.full(self._read.shape, NOWHERE))
+        settled = found.mantissa > SMALL
+        if int(np.count_nonzero(settled)) != self._wanted:
+            # These sums may have lost terms beside much larger ones, unless no source has any weight.
+            present = np.concatenate([[0], np.cumsum(mass.mantissa > 0)])
+            lost = ~settled & (present[self._ends] > present[self._begins])
+            for row in np.flatnonzero(lost.any(axis=1)).tolist():
+                terms = slice(0, count) if row == 0 else slice(count, 2 * count)
+                again = np.flatnonzero(lost[row])
+                found.mantissa[row, again], found.exponent[row, again] = range_sums(
+                    Wide(mantissa[terms], exponent[terms]), self._begins[row, again], self._ends[row, again]
+                )
+        found.exponent[found.mantissa == 0] = NOWHERE
         return found
-
-    def _sum_again(self, chosen: NDArray[np.bool_], found: Wide, mass: Wide, kernel: Wide) -> None:
-        """Sums that may have lost terms beside much larger ones, each kind by itself."""
-        present = np.flatnonzero(mass.mantissa)
-        begins, ends = (np.zeros_like(self._far), self._near), (self._far, self.end)
-        for side, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-            # Where no source has any weight the sum is zero indeed.
-            some = chosen[side] & (begin <= present[-1]) & (end > present[0])
-            again = np.flatnonzero(some)
-            if again.size:
-                terms = Wide(mass.mantissa * kernel.mantissa[side], mass.exponent + kernel.exponent[side])
-                sums = range_sums(terms, begin[again], end[again])
-                found.mantissa[side, again], found.exponent[side, again] = sums
 
     def sources(self, state: int) -> tuple[int, int]:
         """The first source of a state of the target, and one past its last."""
@@ -443,26 +280,10 @@ class Passage:
         return max(Fraction(0), ends[0] - starts[1], starts[0] - ends[1])
 
 
-def choose(weights: Wide, bits: Bits) -> int:
-    """An index with probability exactly proportional to its weight."""
-    count = len(weights.mantissa)
-    if count == 1:
-        return 0
-    sums = np.cumsum(aligned(weights, int(weights.exponent.max())))
-    word = bits.integer(64)
-    place = math.ldexp(word, -64) * float(sums[-1])
-    index = int(np.searchsorted(sums, place, side="right"))
-    # Sums err by (count - 1) half units, the place by as much and two more, and the word by 2^-64.
-    margin = (count + 4) * 2.0**-52 * float(sums[-1])
-    above_lower = index == 0 or place - sums[index - 1] > margin
-    if index < count and above_lower and sums[index] - place > margin:
-        return index
-    return _choose_exactly(weights, word, bits)
-
-
-def _choose_exactly(weights: Wide, word: int, bits: Bits) -> int:
-    present = np.flatnonzero(weights.mantissa)
-    fraction, exponent = wide(weights.mantissa[present], weights.exponent[present])
-    shifts = (exponent - exponent.min()).tolist()
-    masses = [int(part) << shift for part, shift in zip(np.ldexp(fraction, 53), shifts, strict=True)]
-    return int(present[Groups(masses).settle(word, bits)])
+def _anchored(first: Integers, last: Integers) -> Iterator[tuple[int, slice]]:
+    """Places, and which ranges hold each or end there; the ends of the ranges must not decrease."""
+    begin = 0
+    while begin < len(first):
+        end = int(np.searchsorted(first, last[begin], side="right"))
+        yield int(last[begin]), slice(begin, end)
+        begin = end
