@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,9 +90,9 @@ def test_many_orders_are_counted_or_halved():
 def test_orders_that_are_not_drawn_lie_on_the_lines_between():
     orders = tuple(F(i, 10) for i in range(1, 10))
     query = ask(Interpolated(drawn=3, subcells=1), orders, bounds=(0, 100), rows=9)
-    assert query.chosen.chosen(query.facts).orders == (F(1, 10), H, F(9, 10))
-    assert query.value((10, 50, 90)).tolist() == [10, 20, 30, 40, 50, 60, 70, 80, 90]
-    assert query.chosen.brackets((10, 50, 90), query.facts)[:2] == [(10, 11), (10, 51)]
+    assert query.chosen.chosen(query.facts).orders == (F(2, 10), H, F(8, 10))
+    assert query.value((20, 50, 80)).tolist() == [10, 20, 30, 40, 50, 60, 70, 80, 90]
+    assert query.chosen.brackets((20, 50, 80), query.facts)[:3] == [(0, 21), (20, 21), (20, 51)]
     alone = ask(Interpolated(drawn=1, subcells=1), orders, bounds=(0, 100), rows=9)
     assert alone.value((40,)).tolist() == [8, 16, 24, 32, 40, 52, 64, 76, 88]
 
@@ -102,8 +103,8 @@ def test_the_orders_drawn_are_spread_evenly(count, drawn):
     chosen = Interpolated(drawn=drawn).chosen(ask("single", orders, rows=9).facts).orders
     assert len(chosen) == min(count, drawn)
     assert set(chosen) <= set(orders)
-    if drawn > 1:
-        assert {orders[0], orders[-1]} <= set(chosen)
+    gaps = [high - low for low, high in pairwise([0, *chosen, 1])]
+    assert max(gaps) - min(gaps) <= F(2, count + 1)
 
 
 # --- budgets --------------------------------------------------------------------------------------
