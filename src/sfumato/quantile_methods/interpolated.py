@@ -52,8 +52,8 @@ class Interpolated(Joint):
         """The facts with the orders that are drawn."""
         count = len(facts.orders)
         most = min(informative(facts) if self.drawn is None else self.drawn, count)
-        # Evenly, and as far from the first and the last as from each other: an order with few values beyond it
-        # would go astray on wide bounds.
+        # Evenly, and as far from both ends as from each other: an order with few values beyond it would go
+        # astray on wide bounds.
         places = sorted({round(Fraction(i * (count + 1), most + 1)) - 1 for i in range(1, most + 1)})
         return replace(facts, orders=tuple(facts.orders[place] for place in places))
 
