@@ -18,7 +18,6 @@ from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats
 from sfumato.laws import Law
 from sfumato.laws.grades import MAX_PARTS
-from sfumato.mechanisms import Additive
 from sfumato.privacy import Event, Neighbours
 from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.counted import Counted
@@ -157,9 +156,9 @@ class Quantiles(Bounded):
         return self._pick(self.facts)[0]
 
     @property
-    def mechanism(self) -> Additive:
-        """Quantiles are drawn, not disturbed: there is no noise to describe."""
-        raise NotImplementedError
+    def mechanism(self) -> Any:
+        """What draws the answers: the method, where it is known before the data."""
+        return self.chosen
 
     @cached_property
     def event(self) -> Event:
