@@ -121,9 +121,9 @@ class Session:
         with self._lock:
             if not self._open:
                 raise SfumatoError("the session is closed: open another one to ask for more")
-            # The session's own cap is only tested first, so that a refusal by either leaves both unchanged.
-            self._own.require(bound)
             if self._ledger is not None:
+                # The session's own cap is tested first, so that a refusal by either leaves both unchanged.
+                self._own.require(bound)
                 self._ledger.charge(bound)
             self._own.charge(bound)
         outcome = raw(bound.law(bound.look(column)).sample(self._bits))

@@ -26,4 +26,6 @@ def answer(values: Any, query: AnyQuery, neighbours: Neighbours, bits: Bits | No
     """Answer a query about one column in a session of its own."""
     column = admit(values)
     data = Dataset({column.name: column}, unit="row", neighbours=neighbours)
-    return Session(data, budget=query.budget, bits=bits).answer(replace(query, column=column.name))
+    # A query is checked whenever it is made anew, and most columns have the name that it has already.
+    named = query if query.column == column.name else replace(query, column=column.name)
+    return Session(data, budget=query.budget, bits=bits).answer(named)

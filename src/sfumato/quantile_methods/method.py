@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
 
 from sfumato.checks import whole
@@ -57,13 +57,7 @@ class Facts:
         """The points that can be answered."""
         if self.bounds is None:
             raise MissingBounds("bounds must be given for this method; method='unbounded' needs none")
-        lower, upper = self.bounds
-        if self.step is not None:
-            return Grid.of_step(lower, upper, self.step)
-        cells = MAX_CELLS
-        while max(abs(lower), abs(upper)) * cells > (upper - lower) * MAX_RATIO:
-            cells //= 2
-        return Grid(lower, upper, cells=cells)
+        return _grid(*self.bounds, self.step)
 
     @property
     def known_size(self) -> int:
@@ -75,6 +69,16 @@ class Facts:
     def buy(self, pieces: int) -> "Purchase":
         """What each of `pieces` mechanisms of bounded range may cost."""
         return buy(self.budget, pieces)
+
+
+@lru_cache(maxsize=64)
+def _grid(lower: Fraction, upper: Fraction, step: Fraction | None) -> Grid:
+    if step is not None:
+        return Grid.of_step(lower, upper, step)
+    cells = MAX_CELLS
+    while max(abs(lower), abs(upper)) * cells > (upper - lower) * MAX_RATIO:
+        cells //= 2
+    return Grid(lower, upper, cells=cells)
 
 
 @dataclass(frozen=True)
