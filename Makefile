@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
 JOBS ?= 2
-BENCHMARKS ?= samplers counts imports means
+BENCHMARKS ?= samplers counts imports means quantile_speed quantile_errors
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check

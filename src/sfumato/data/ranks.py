@@ -15,7 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.grid import Grid, Ints
 
 BLOCK_BITS = 16
-# So few rows are sorted whole, which costs less than looking for the blocks that matter.
+# So few rows are one block and sorted whole, which costs less than looking for the ranks that matter.
 FEW_ROWS = 2**14
 # Up to so many stretches of blocks two comparisons a row are faster than a table.
 FEW_STRETCHES = 3
@@ -41,7 +41,8 @@ class Ranks:
         self._column: Column = admit(values)
         self._column.require("integer", "real")
         self._nulls = one_of("nulls", nulls, NULL_RULES)
-        block_bits = min(max(self._column.rows.bit_length(), 4), BLOCK_BITS)
+        few = self._column.rows <= FEW_ROWS
+        block_bits = 0 if few else BLOCK_BITS
         self._shift = max((grid.cells - 1).bit_length() - block_bits, 0) if grid.cells > 2**BLOCK_BITS else 0
         self._cells = np.empty(self._column.rows, dtype=np.uint32)
         counts, self._missing = self._count(((grid.cells - 1) >> self._shift) + 1)
@@ -49,7 +50,7 @@ class Ranks:
         self._wanted = np.zeros(len(counts), dtype=np.bool_)
         self._starts: Ints = np.zeros(len(counts) + 1, dtype=np.int64)
         self._sorted = np.empty(0, dtype=np.uint32)
-        if self._column.rows <= FEW_ROWS:
+        if few:
             self._sort(~self._wanted)
 
     @property
