@@ -48,8 +48,9 @@ def test_the_contract_covers_every_statistic_and_a_hundred_thousand_pairs():
 def test_the_contract_covers_every_mechanism():
     assert {type(mechanism) for mechanism in mechanisms()} == set(MECHANISMS)
     public = {value for value in vars(sfumato.mechanisms).values() if hasattr(value, "law")}
-    # A scan has two inputs and an audit of its own: tests/mechanisms/test_above_threshold.py.
-    assert public == {*MECHANISMS, sfumato.mechanisms.AboveThreshold}
+    # Scans have two inputs, and audits of their own beside the tests of their files.
+    scans = {sfumato.mechanisms.AboveThreshold, sfumato.mechanisms.SparseMechanism}
+    assert public == {*MECHANISMS, *scans}
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=repr)

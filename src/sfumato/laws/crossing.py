@@ -217,7 +217,7 @@ class _LogMasses:
     def _look_further(self) -> None:
         known = self._settled if self._depth else np.zeros(len(self._logs), dtype=bool)
         self._depth = max(_FIRST_DEPTH, self._depth * _DEPTH_OF_FLOATS / _FIRST_DEPTH)
-        terms, self._complete = _terms(self._margins, self._threshold, self._query, self._depth)
+        terms, self._complete = terms_of(self._margins, self._threshold, self._query, self._depth)
         found = self._pass(terms, -math.inf if self._complete else -self._depth)
         self._logs = np.where(known, self._logs, found)
 
@@ -235,7 +235,7 @@ class _LogMasses:
                 start = stop
                 continue
             block = self._margins[start : start + rows]
-            log_cdf, log_sf = _log_tails(self._query, terms.distances(block))
+            log_cdf, log_sf = log_tails(self._query, terms.distances(block))
             # The i-th row is the product over all values before the i-th of this block.
             products = np.cumsum(np.vstack([reached, log_cdf]), axis=0)
             found[start : start + len(block)] = terms.log_sum(products[:-1] + log_sf)
@@ -248,7 +248,7 @@ class _LogMasses:
 
     def _far_below(self, terms: "_Terms", reached: Floats, margins: Integers) -> Floats:
         """The log probabilities of values so low that not crossing is sure, up to a negligible part."""
-        _, log_sf = _log_tails(self._query, terms.distances(margins[:1]))
+        _, log_sf = log_tails(self._query, terms.distances(margins[:1]))
         # There P(nu > t - m) is a power, so that one sum serves all of them.
         rate = nearest_float(1 / self._query.scale)
         found: Floats = terms.log_sum(reached + log_sf)[0] + rate * (margins - margins[0])
@@ -266,7 +266,7 @@ def _bend(query: IntegerNoise, values: int) -> int:
     return math.ceil(query.scale * math.ceil(_NEGLIGIBLE + math.log(values + 1)))
 
 
-def _log_tails(noise: IntegerNoise, x: Floats) -> tuple[Floats, Floats]:
+def log_tails(noise: IntegerNoise, x: Floats) -> tuple[Floats, Floats]:
     """log P(X <= x) and log P(X > x), each piece continued to real x: one for x >= 0, one for x <= -1."""
     rate = nearest_float(1 / noise.scale)
     right = x > -0.5
@@ -326,7 +326,7 @@ def _log_progression(first: Floats, last: Floats, terms: Floats) -> Floats:
     return np.maximum(first, last) + np.where(fall > 0, sloped, np.log(terms))
 
 
-def _terms(
+def terms_of(
     margins: Integers, threshold: IntegerNoise, query: IntegerNoise, depth: float
 ) -> tuple[_Terms, bool]:
     """The terms up to `depth` scales of the threshold's noise, and whether these are all that matter."""

@@ -5,6 +5,7 @@ from sfumato.mechanisms.additive import Additive, Noise, Sensitivity, additive
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.geometric import ClampedGeometric
 from sfumato.mechanisms.laplace import LaplaceMechanism
+from sfumato.mechanisms.sparse import Sparse, SparseMechanism, Transcripts
 
 # Every mechanism that disturbs a number: the contract tests read it, so that none misses the exact audit.
 MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[ClampedGeometric], ...] = (
@@ -22,5 +23,8 @@ __all__ = [
     "LaplaceMechanism",
     "Noise",
     "Sensitivity",
+    "Sparse",
+    "SparseMechanism",
+    "Transcripts",
     "additive",
 ]
