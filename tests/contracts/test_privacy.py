@@ -48,9 +48,9 @@ def test_the_contract_covers_every_statistic_and_a_hundred_thousand_pairs():
 def test_the_contract_covers_every_mechanism():
     assert {type(mechanism) for mechanism in mechanisms()} == set(MECHANISMS)
     public = {value for value in vars(sfumato.mechanisms).values() if hasattr(value, "law")}
-    # Scans have two inputs, and audits of their own beside the tests of their files.
-    scans = {sfumato.mechanisms.AboveThreshold, sfumato.mechanisms.SparseMechanism}
-    assert public == {*MECHANISMS, *scans}
+    # Scans and choices have other inputs than numbers, and audits of their own beside their tests.
+    others = {"AboveThreshold", "SparseMechanism", "ExponentialMechanism", "TopMechanism"}
+    assert public == {*MECHANISMS, *(getattr(sfumato.mechanisms, name) for name in others)}
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=repr)

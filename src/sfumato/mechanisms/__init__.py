@@ -2,6 +2,7 @@
 
 from sfumato.mechanisms.above_threshold import AboveThreshold
 from sfumato.mechanisms.additive import Additive, Noise, Sensitivity, additive
+from sfumato.mechanisms.exponential import ExponentialMechanism, Peeled, Selection, TopMechanism
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.geometric import ClampedGeometric
 from sfumato.mechanisms.laplace import LaplaceMechanism
@@ -19,12 +20,16 @@ __all__ = [
     "AboveThreshold",
     "Additive",
     "ClampedGeometric",
+    "ExponentialMechanism",
     "GaussianMechanism",
     "LaplaceMechanism",
     "Noise",
+    "Peeled",
+    "Selection",
     "Sensitivity",
     "Sparse",
     "SparseMechanism",
+    "TopMechanism",
     "Transcripts",
     "additive",
 ]
