@@ -134,7 +134,7 @@ def test_the_fallback_continues_the_word_and_draws_no_new_one():
             super().__init__(bits, prefix, width)
 
     word = next(word for word in edge_words(graded)[2:] if graded._run(word) is None)
-    with patch("sfumato.laws.graded.Uniform", Recorded):
+    with patch("sfumato.laws.weights.Uniform", Recorded):
         graded.sample(ScriptedBits([word, 7, 7, 7]))
     assert seen == [(word, 64)]
 

@@ -199,6 +199,12 @@ def one_more_record_before_the_end() -> None:
     assert loss.holds, f"loss {loss.amount:.6g} of 1"
 
 
+def a_record_across_the_median() -> None:
+    query = ask(Single(flip=True), MEDIAN, budget=ZCDP(0.005), nulls="lower")
+    loss = exact(query, np.array([0.0, 0, 0, 1, 3, 3]), np.array([0.0, 0, 1, 3, 3, 3]))
+    assert loss.holds, f"loss {loss.amount:.6g} of {loss.charged}"
+
+
 ROOT_DOWN = purchases.root_down
 MEDIAN, THIRDS, QUARTILES, TAILS = ORDERS[0], ORDERS[3], ORDERS[4], ORDERS[5]
 RECURSIVE = Recursive(subcells=1)
@@ -290,6 +296,9 @@ QUANTILE_MUTANTS: dict[str, Mutant] = {
             (3, 4, 1, 2, 1),
             (3, 3, 1, 3, 1),
         ),
+    ),
+    "permute-and-flip charged as a range": Mutant(
+        replaced(Single, "terms", lambda self, facts: facts.buy(1)), a_record_across_the_median
     ),
     "whole counts against a target that moves": Mutant(
         replaced(crossings.Scan, "law", law_on_whole_counts), one_more_record_before_the_end

@@ -36,8 +36,8 @@ from sfumato.grid import Grid
 from sfumato.laws.coins import exp_bounds
 from sfumato.privacy import ZCDP, PureDP
 from sfumato.quantile_methods import METHODS, Independent, InverseSensitivity, Recursive, Single
-from sfumato.quantile_methods.independent import FlipLaw
 from sfumato.quantile_methods.node import Node, Target, quantile_node
+from sfumato.quantile_methods.single import FlipLaw
 
 F = Fraction
 H = F(1, 2)
@@ -242,6 +242,7 @@ NAMES = [
     "ties spread by a seed",
     "joint gaps rounded",
     "joint constant of a single quantile",
+    "permute-and-flip charged as a range",
     "whole counts against a target that moves",
 ]
 

@@ -1,7 +1,7 @@
 """Private quantiles: one query, several methods that share one protocol."""
 
 from sfumato.quantile_methods.histogram import FromHistogram
-from sfumato.quantile_methods.independent import Independent, Single
+from sfumato.quantile_methods.independent import Independent
 from sfumato.quantile_methods.interpolated import Interpolated
 from sfumato.quantile_methods.inverse_sensitivity import InverseSensitivity
 from sfumato.quantile_methods.joint import Joint
@@ -9,6 +9,7 @@ from sfumato.quantile_methods.methods import METHODS
 from sfumato.quantile_methods.query import Quantiles
 from sfumato.quantile_methods.recursive import Recursive
 from sfumato.quantile_methods.registry import QUERIES, AnyQuery, read_query
+from sfumato.quantile_methods.single import Single
 from sfumato.quantile_methods.tree import Tree
 from sfumato.quantile_methods.unbounded import Unbounded
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from sfumato.checks import whole
 from sfumato.data.ranks import Ranks
 from sfumato.quantile_methods.joint import Joint
-from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Purchase, QuantileLaw
+from sfumato.quantile_methods.method import MAX_ORDERS, Facts, QuantileLaw
 from sfumato.query import Outcome
 
 # A joint draw of more orders than this takes seconds.
@@ -60,10 +60,6 @@ class Interpolated(Joint):
     def check(self, facts: Facts) -> None:
         """Refuse a budget so small that rounding would be a large part of it."""
         super().check(self.chosen(facts))
-
-    def terms(self, facts: Facts) -> Purchase:
-        """One piece in all."""
-        return facts.buy(1)
 
     def law(self, view: Ranks, facts: Facts) -> QuantileLaw:
         """The law of the points of the orders drawn."""

@@ -6,11 +6,12 @@ from typing import Any
 from sfumato.checks import one_of, shown
 from sfumato.errors import InvalidParameter
 from sfumato.quantile_methods.histogram import FromHistogram
-from sfumato.quantile_methods.independent import Independent, Single
+from sfumato.quantile_methods.independent import Independent
 from sfumato.quantile_methods.interpolated import Interpolated
 from sfumato.quantile_methods.inverse_sensitivity import InverseSensitivity
 from sfumato.quantile_methods.joint import Joint
 from sfumato.quantile_methods.recursive import Recursive
+from sfumato.quantile_methods.single import Single
 from sfumato.quantile_methods.tree import Tree
 from sfumato.quantile_methods.unbounded import Unbounded
 
