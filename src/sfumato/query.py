@@ -32,14 +32,27 @@ Cost = Budget | Amount
 _RATIO = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
 
 
-class Query(Protocol):
+class Charged(Protocol):
+    """What a ledger needs to know of anything that is paid for: a statistic, a stream, a choice."""
+
+    name: ClassVar[str]
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def neighbours(self) -> Neighbours | None: ...
+    @property
+    def event(self) -> Event: ...
+    @property
+    def cost(self) -> Cost: ...
+
+
+class Query(Charged, Protocol):
     """A statistic asked for: public parameters only, so that its cost and accuracy are known before the data.
 
     `law(look(column))` is the joint law of a raw integer outcome. Everything after the draw (`value`,
     `interval`, `notes`) is post-processing of that outcome by public facts.
     """
-
-    name: ClassVar[str]
 
     @property
     def sized(self) -> bool:
@@ -47,15 +60,7 @@ class Query(Protocol):
         ...
 
     @property
-    def column(self) -> str: ...
-    @property
-    def neighbours(self) -> Neighbours | None: ...
-    @property
     def rows(self) -> int | None: ...
-    @property
-    def event(self) -> Event: ...
-    @property
-    def cost(self) -> Cost: ...
     @property
     def described(self) -> str: ...
 

@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.laws import Bits, default_bits
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
 from sfumato.privacy import Amount, Budget
-from sfumato.query import Cost, Query, raw
+from sfumato.query import Charged, Cost, Query, raw
 from sfumato.release import Release, printable
 
 
@@ -118,16 +118,19 @@ class Session:
             InvalidParameter, SchemaMismatch: a public fact is wrong; nothing was charged.
         """
         bound, column = self._bind(query)
+        self._charge(bound)
+        outcome = raw(bound.law(bound.look(column)).sample(self._bits))
+        return Release(bound, outcome, self._bits.private)
+
+    def _charge(self, item: Charged) -> None:
         with self._lock:
             if not self._open:
                 raise SfumatoError("the session is closed: open another one to ask for more")
             if self._ledger is not None:
                 # The session's own cap is tested first, so that a refusal by either leaves both unchanged.
-                self._own.require(bound)
-                self._ledger.charge(bound)
-            self._own.charge(bound)
-        outcome = raw(bound.law(bound.look(column)).sample(self._bits))
-        return Release(bound, outcome, self._bits.private)
+                self._own.require(item)
+                self._ledger.charge(item)
+            self._own.charge(item)
 
     def _bind(self, query: Query) -> tuple[Query, Column]:
         """The query with the public facts of the data filled in, and its column; before any charge."""

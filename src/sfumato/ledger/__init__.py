@@ -4,7 +4,7 @@ from typing import Protocol
 
 from sfumato.ledger.memory import Entry, MemoryLedger, check_budget
 from sfumato.privacy import Amount, Budget, Neighbours
-from sfumato.query import Query
+from sfumato.query import Charged
 
 __all__ = ["Entry", "Ledger", "MemoryLedger", "check_budget"]
 
@@ -36,5 +36,5 @@ class Ledger(Protocol):
     def remaining(self) -> Amount:
         """What is left."""
 
-    def charge(self, query: Query) -> Entry:
+    def charge(self, query: Charged) -> Entry:
         """Record the cost of a query, or raise BudgetExceeded."""

@@ -17,7 +17,7 @@ from sfumato.privacy import (
     check_neighbours,
 )
 from sfumato.privacy.accountants import PureAccountant, SummedAccountant, ZCDPAccountant
-from sfumato.query import Query
+from sfumato.query import Charged
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ class MemoryLedger:
         """Every charge, in order."""
         return tuple(self._entries)
 
-    def require(self, query: Query) -> None:
+    def require(self, query: Charged) -> None:
         """BudgetExceeded if the query does not fit; nothing is recorded."""
         self._check(query)
         self._accountant.require(query.event, self._stated(query))
 
-    def charge(self, query: Query) -> Entry:
+    def charge(self, query: Charged) -> Entry:
         """Record the cost of a query; BudgetExceeded, with nothing recorded, if it does not fit."""
         self._check(query)
         with self._lock:
@@ -96,14 +96,14 @@ class MemoryLedger:
             self._entries.append(entry)
             return entry
 
-    def _check(self, query: Query) -> None:
+    def _check(self, query: Charged) -> None:
         # Costs under different relations do not add up to a guarantee under either.
         if query.neighbours != self.neighbours:
             raise InvalidParameter(
                 f"neighbours must be that of the ledger, {self.neighbours!r}, got {query.neighbours!r}"
             )
 
-    def _stated(self, query: Query) -> ApproxDP | None:
+    def _stated(self, query: Charged) -> ApproxDP | None:
         # Events know their own pure and zCDP costs; an (epsilon, delta) pair must be stated and is checked.
         cost = query.cost
         return cost if isinstance(self.cap, ApproxDP) and isinstance(cost, ApproxDP) else None
