@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
 JOBS ?= 2
+MUTANTS ?= 1000
 BENCHMARKS ?= samplers counts imports means quantile_speed quantile_errors
 
 BIN := $(VENV)/bin
@@ -15,16 +16,28 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types layers doctests bench bench-quick clean
+.PHONY: help demo films audit test check format lint types layers doctests bench bench-quick mutation mutation-quick clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.demo  ## Print private statistics of fictional salaries, with their intervals
 	@$(BIN)/python examples/salaries/demo.py
 
+films: $(VENV)/.demo  ## Recommend a film privately, beside the forms that go wrong
+	@$(BIN)/python examples/films/recommend.py
+
+audit: $(VENV)/.cli  ## Audit everything that is shipped, on all small neighbouring data sets
+	@$(BIN)/sfumato audit --jobs $(JOBS)
+
 test: $(VENV)/.dev  ## Run the test suite
 	@$(BIN)/python -m pytest tests -n $(JOBS)
+
+mutation: $(VENV)/.mutation  ## Try small changes to laws, privacy and mechanisms; fails if the tests miss too many
+	@$(BIN)/python tests/mutation.py --mutants $(MUTANTS) --jobs $(JOBS)
+
+mutation-quick: $(VENV)/.mutation  ## Try a few changes to the exact coins
+	@$(BIN)/python tests/mutation.py --quick --jobs $(JOBS)
 
 check: lint types layers doctests  ## Check format, lint, types, import layers and doctests
 
@@ -68,9 +81,19 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
 	@$(INSTALL) -e '.[fast,demo]'
 	@touch $@
 
+$(VENV)/.cli: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "installing sfumato with its command line into $(VENV)"
+	@$(INSTALL) -e '.[fast,cli]'
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo "installing sfumato with its test and check tools into $(VENV)"
 	@$(INSTALL) -e '.[test,check]'
+	@touch $@
+
+$(VENV)/.mutation: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "installing sfumato with its tests and mutmut into $(VENV)"
+	@$(INSTALL) -e '.[mutation]'
 	@touch $@
 
 $(BENCH_VENV)/.bench: pyproject.toml constraints-bench.txt | $(BENCH_VENV)/.made

@@ -1,8 +1,11 @@
-"""Hypothesis profiles: the same examples at every run, unless a wider search is asked for."""
+"""What holds in every test: the same examples at every run, and errors that speak in words."""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from sfumato.errors import SfumatoError
 
 # Deterministic, so that a red run is red again; HYPOTHESIS_PROFILE=search looks further, with new examples.
 settings.register_profile("deterministic", derandomize=True, max_examples=60, deadline=None, print_blob=True)
@@ -10,3 +13,23 @@ settings.register_profile(
     "search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deterministic"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def every_error_has_a_message_in_words():
+    """No test raises a deliberate error, whether it looks at the message or not, without words in it."""
+    plain = SfumatoError.__init__
+
+    def checked(error, *arguments):
+        plain(error, *arguments)
+        # An error is made anew without a message when it is unpickled, and then filled.
+        for message in arguments:
+            assert isinstance(message, str)
+            first, *rest = message.split()
+            assert len(rest) >= 2
+            assert not first.isupper(), "a message is a sentence, not a shout"
+            assert "XX" not in message
+
+    SfumatoError.__init__ = checked
+    yield
+    SfumatoError.__init__ = plain

@@ -12,7 +12,7 @@ import sfumato
 
 ROOT = Path(__file__).parents[1]
 PROOFS = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
-FOLDERS = {"accuracy", "audit", "laws", "mechanisms", "privacy", "quantile_methods"}
+FOLDERS = {"accuracy", "audit", "laws", "local", "mechanisms", "privacy", "quantile_methods"}
 ERRORS = {
     "BudgetExceeded",
     "InvalidParameter",
@@ -27,7 +27,10 @@ NAMES = {
     *FOLDERS,
     *{"count", "histogram", "mean", "proportion", "sum", "variance", "read_release"},
     *{"deciles", "find_bounds", "median", "quantile", "quantiles"},
+    *{"Choose", "MostCommon", "choose", "most_common"},
     *{"Count", "Histogram", "Mean", "Proportion", "Quantiles", "Sum", "Variance"},
+    *{"FirstPassing", "first_passing"},
+    *{"ExponentialMean", "InverseMean", "InverseProportion"},
     *{"ApproxDP", "PureDP", "ZCDP"},
     *{"Counts", "Dataset", "Edges", "Field", "Grid"},
     *{"MemoryLedger", "Release", "Session"},

@@ -184,6 +184,23 @@ def test_only_a_true_mark_makes_a_release_private():
     assert sf.read_release(record(private=True)).private is True
 
 
+@pytest.mark.parametrize("relation", [None, "bounded", 3])
+def test_a_record_without_its_relation_is_refused(relation):
+    ages = list(range(50))
+    kept = [
+        sf.mean(ages, bounds=(0, 100), epsilon=1),
+        sf.count(ages, epsilon=1),
+        sf.most_common(["a"], categories=["a", "b"], epsilon=1),
+        sf.choose(["a", "b"], [1, 2], sensitivity=1, epsilon=1),
+        sf.first_passing(ages, at=(1, 20), count=3, epsilon=1),
+    ]
+    for release in kept:
+        stored = release.to_dict()
+        assert sf.read_release(stored) == release
+        with pytest.raises(sf.InvalidParameter):
+            sf.read_release({**stored, "parameters": {**stored["parameters"], "neighbours": relation}})
+
+
 # --- what a reader sees ---------------------------------------------------------------------------
 
 

@@ -112,7 +112,7 @@ def test_constraints_are_plain_pins(name):
 @pytest.mark.parametrize(
     ("name", "extras"),
     [
-        ("constraints.txt", {"fast", "accounting", "frames", "demo", "test", "check"}),
+        ("constraints.txt", {"fast", "accounting", "frames", "demo", "cli", "test", "check", "mutation"}),
         ("constraints-bench.txt", {"fast", "frames", "demo", "bench"}),
     ],
 )

@@ -1,5 +1,6 @@
 """Sessions: the charge comes before the look, caps hold exactly, and a refusal changes nothing."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from threading import Barrier
@@ -270,6 +271,23 @@ def test_a_closed_session_refuses_and_charges_nothing():
     with pytest.raises(sf.SfumatoError, match=r"^the session is closed"):
         session.answer(sf.Mean(column="age", budget=sf.PureDP(0.5)))
     assert session.remaining == Amount(epsilon=0.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_cannot_spend_the_budget_again():
+    session = session_on(Recorded(), sf.PureDP(1))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            session.answer(mean(1))
+        except sf.NotSupported:
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert session.answer(mean(1)).cost == sf.PureDP(1)
 
 
 def test_a_public_fact_is_answered_for_nothing_even_when_all_is_spent():

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato import accuracy, audit, laws, mechanisms, privacy, quantile_methods
+    from sfumato import accuracy, audit, laws, local, mechanisms, privacy, quantile_methods
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset, Field
     from sfumato.errors import (
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
         SfumatoError,
     )
     from sfumato.front import (
+        choose,
         count,
         deciles,
         find_bounds,
+        first_passing,
         histogram,
         mean,
         median,
+        most_common,
         proportion,
         quantile,
         quantiles,
@@ -39,18 +42,34 @@ if TYPE_CHECKING:
     from sfumato.quantile_methods import Quantiles
     from sfumato.release import Release
     from sfumato.session import Session
-    from sfumato.statistics import Count, Histogram, Mean, Proportion, Sum, Variance
+    from sfumato.statistics import (
+        Choose,
+        Count,
+        ExponentialMean,
+        FirstPassing,
+        Histogram,
+        InverseMean,
+        InverseProportion,
+        Mean,
+        MostCommon,
+        Proportion,
+        Sum,
+        Variance,
+    )
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "front": [
+        "choose",
         "count",
         "deciles",
         "find_bounds",
+        "first_passing",
         "histogram",
         "mean",
         "median",
+        "most_common",
         "proportion",
         "quantile",
         "quantiles",
@@ -59,7 +78,20 @@ _HOMES = {
         "variance",
     ],
     "quantile_methods": ["Quantiles"],
-    "statistics": ["Count", "Histogram", "Mean", "Proportion", "Sum", "Variance"],
+    "statistics": [
+        "Choose",
+        "Count",
+        "ExponentialMean",
+        "FirstPassing",
+        "Histogram",
+        "InverseMean",
+        "InverseProportion",
+        "Mean",
+        "MostCommon",
+        "Proportion",
+        "Sum",
+        "Variance",
+    ],
     "session": ["Session"],
     "release": ["Release"],
     "ledger": ["MemoryLedger"],
@@ -77,24 +109,30 @@ _HOMES = {
         "SfumatoError",
     ],
 }
-_FOLDERS = ["accuracy", "audit", "laws", "mechanisms", "privacy", "quantile_methods"]
+_FOLDERS = ["accuracy", "audit", "laws", "local", "mechanisms", "privacy", "quantile_methods"]
 _HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ApproxDP",
     "BudgetExceeded",
+    "Choose",
     "Count",
     "Counts",
     "Dataset",
     "Edges",
+    "ExponentialMean",
     "Field",
+    "FirstPassing",
     "Grid",
     "Histogram",
     "InvalidParameter",
+    "InverseMean",
+    "InverseProportion",
     "Mean",
     "MemoryLedger",
     "MissingBounds",
     "MissingExtra",
+    "MostCommon",
     "NotSupported",
     "Proportion",
     "PureDP",
@@ -108,14 +146,18 @@ __all__ = [
     "ZCDP",
     "accuracy",
     "audit",
+    "choose",
     "count",
     "deciles",
     "find_bounds",
+    "first_passing",
     "histogram",
     "laws",
+    "local",
     "mean",
     "mechanisms",
     "median",
+    "most_common",
     "privacy",
     "proportion",
     "quantile",

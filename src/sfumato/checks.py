@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 # A number written with more digits than this is a mistake or an attack on the big-integer arithmetic.
 MAX_BITS = 2048
+_SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
 def exact(name: str, value: object) -> Fraction:
@@ -26,6 +27,8 @@ def exact(name: str, value: object) -> Fraction:
     """
     if (
         type(value) is Fraction
+        # A fraction of NumPy integers keeps them, and would wrap.
+        and type(value.numerator) is type(value.denominator) is int
         and max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS
     ):
         return value  # already exact; the checks below cost more than most of what calls this
@@ -60,6 +63,14 @@ def positive(name: str, value: object) -> Fraction:
     return fraction
 
 
+def normal(name: str, value: object) -> float:
+    """The nearest float of a positive number from 1e-300 to 1e300: formulas in float64 hold there."""
+    number = positive(name, value)
+    if not _SMALLEST <= number <= _LARGEST:
+        raise InvalidParameter(f"{name} must be in [1e-300, 1e300], got {name}={shown(value)}")
+    return float(number)
+
+
 def between(name: str, value: object, low: Number, high: Number) -> Fraction:
     """The exact value of a number strictly inside (low, high)."""
     fraction = exact(name, value)
@@ -76,6 +87,15 @@ def whole(name: str, value: object, *, least: int, most: int) -> int:
     if not least <= number <= most:
         raise InvalidParameter(f"{name} must be in [{least}, {most}], got {name}={shown(number)}")
     return number
+
+
+def keep(owner: object, **checked: object) -> None:
+    """Store checked values as the fields of a frozen dataclass: what was checked is what is computed with.
+
+    A NumPy integer that passed `whole` would wrap in sums and products; the Python integer does not.
+    """
+    for name, value in checked.items():
+        object.__setattr__(owner, name, value)
 
 
 def pair(name: str, value: object) -> tuple[object, object]:
@@ -147,6 +167,16 @@ def readable(number: float) -> str:
     ('86.6667', '1,000,000')
     """
     return f"{number:,.0f}" if 1000 <= abs(number) < 10**15 else f"{number:.6g}"
+
+
+def root_down(square: Fraction) -> Fraction:
+    """A number with few digits at most the square root, exact where the root is short.
+
+    >>> root_down(Fraction(1, 4))
+    Fraction(1, 2)
+    """
+    scale = 2**80
+    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
 def float_up(value: Fraction) -> float:

@@ -24,7 +24,8 @@ from sfumato.privacy import (
 )
 
 Outcome = tuple[int, ...]
-Answer = float | int | NDArray[Any]
+Label = str | int | float | bool
+Answer = float | int | NDArray[Any] | Label | tuple[Label, ...] | None
 Interval = tuple[Any, Any]
 Cost = Budget | Amount
 
@@ -47,7 +48,28 @@ class Charged(Protocol):
     def cost(self) -> Cost: ...
 
 
-class Query(Charged, Protocol):
+class Released(Charged, Protocol):
+    """What a release needs to know of what was asked: all of it is post-processing by public facts."""
+
+    @property
+    def described(self) -> str: ...
+
+    def possible(self, outcome: Outcome) -> bool:
+        """Whether the law could have drawn this outcome, by its shape and its public range."""
+        ...
+
+    def value(self, outcome: Outcome) -> Answer: ...
+
+    def interval(self, outcome: Outcome, confidence: float) -> Interval:
+        """Where the data's own value lies; NotSupported where the answer is no number."""
+        ...
+
+    def population_interval(self, outcome: Outcome, confidence: float) -> Interval: ...
+    def labels(self) -> tuple[str, ...]: ...
+    def notes(self, outcome: Outcome) -> tuple[str, ...]: ...
+
+
+class Query(Released, Protocol):
     """A statistic asked for: public parameters only, so that its cost and accuracy are known before the data.
 
     `law(look(column))` is the joint law of a raw integer outcome. Everything after the draw (`value`,
@@ -61,8 +83,6 @@ class Query(Charged, Protocol):
 
     @property
     def rows(self) -> int | None: ...
-    @property
-    def described(self) -> str: ...
 
     def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
         """The query with the public facts of a data set filled in."""
@@ -80,17 +100,8 @@ class Query(Charged, Protocol):
         """The law of the raw outcome."""
         ...
 
-    def possible(self, outcome: Outcome) -> bool:
-        """Whether the law could have drawn this outcome, by its shape and its public range."""
-        ...
-
-    def value(self, outcome: Outcome) -> Answer: ...
-    def interval(self, outcome: Outcome, confidence: float) -> Interval: ...
-    def population_interval(self, outcome: Outcome, confidence: float) -> Interval: ...
     def error(self, rows: int, confidence: float) -> float: ...
     def accuracy_words(self, error: float) -> str: ...
-    def labels(self) -> tuple[str, ...]: ...
-    def notes(self, outcome: Outcome) -> tuple[str, ...]: ...
 
 
 def raw(drawn: Any) -> Outcome:

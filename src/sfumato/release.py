@@ -14,7 +14,7 @@ from sfumato.errors import NotSupported
 from sfumato.grid import Floats
 from sfumato.privacy import Event
 from sfumato.privacy.neighbours import MEANINGS
-from sfumato.query import Answer, Cost, Interval, Outcome, Query, parameters
+from sfumato.query import Answer, Cost, Interval, Outcome, Released, parameters
 
 FORMAT = 1
 
@@ -34,7 +34,7 @@ class Release:
     (42, (39, 45))
     """
 
-    query: Query
+    query: Released
     outcome: Outcome
     private: bool
 
@@ -44,7 +44,11 @@ class Release:
         return self.query.value(self.outcome)
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Where the data's own value lies with this confidence; for several counts, one at a time."""
+        """Where the data's own value lies with this confidence; for several counts, one at a time.
+
+        Raises:
+            NotSupported: the answer is no number, as that of a choice.
+        """
         return self.query.interval(self.outcome, confidence)
 
     def population_interval(self, confidence: float = 0.95) -> Interval:
@@ -90,7 +94,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in JSON's types; derived entries are for readers and computed anew when read back."""
-        low, high = self.interval(0.95)
+        span = self._span()
         return {
             "format": FORMAT,
             "software": "sfumato",
@@ -101,7 +105,7 @@ class Release:
             "private": self.private,
             "labels": list(self.query.labels()),
             "value": _plain(self.value),
-            "interval": {"confidence": 0.95, "low": _plain(low), "high": _plain(high)},
+            "interval": span and {"confidence": 0.95, "low": _plain(span[0]), "high": _plain(span[1])},
             "cost": repr(self.cost),
             "event": self.event.to_dict(),
             "method": self.method,
@@ -139,7 +143,7 @@ class Release:
         return f"<div><b>{title}</b><table>{table}</table><ul>{''.join(facts)}</ul></div>"
 
     def _title(self) -> str:
-        return f"{self.query.name} of {printable(self.query.column)}"
+        return f"{self.query.name.replace('_', ' ')} of {printable(self.query.column)}"
 
     def _facts(self) -> list[tuple[str, str]]:
         relation = f"{self.query.neighbours}: {MEANINGS[self.query.neighbours or 'substitution']}"
@@ -149,12 +153,23 @@ class Release:
             *(("note", n) for n in self.notes),
         ]
 
-    def _table(self) -> list[tuple[str, str, str]]:
-        low, high = self.interval(0.95)
-        columns = (np.atleast_1d(part) for part in (self.value, low, high))
-        rows = [("", "value", "95 % interval")]
-        for label, value, least, most in zip(self.query.labels(), *columns, strict=True):
-            shown = [rounded(number, float(most) - float(least)) for number in (value, least, most)]
+    def _span(self) -> Interval | None:
+        """The interval to show, or None for an answer that has none."""
+        try:
+            return self.interval(0.95)
+        except NotSupported:
+            return None
+
+    def _table(self) -> list[tuple[str, ...]]:
+        span, value = self._span(), self.value
+        if span is None:
+            answers = value if isinstance(value, tuple) else (value,)
+            named = zip(self.query.labels(), answers, strict=True)
+            return [("", "value"), *((printable(label), printable(str(answer))) for label, answer in named)]
+        columns = (np.atleast_1d(np.asarray(part)) for part in (value, *span))
+        rows: list[tuple[str, ...]] = [("", "value", "95 % interval")]
+        for label, center, least, most in zip(self.query.labels(), *columns, strict=True):
+            shown = [rounded(number, float(most) - float(least)) for number in (center, least, most)]
             rows.append((printable(label), shown[0], f"[{shown[1]}, {shown[2]}]"))
         return rows
 
@@ -182,11 +197,19 @@ def rounded(number: Any, width: float) -> str:
     """
     if isinstance(number, int | np.integer):
         return f"{int(number):,}"
+    if number is None or math.isinf(number):
+        return "none"
     value = float(number)
+    if not width < math.inf:
+        return f"{value:,.12g}"
     digits = 6 if width <= 0 else max(2 - math.floor(math.log10(width)), 0)
     # Very small and very large numbers are unreadable without an exponent.
     return f"{value:,.{digits}f}" if digits <= 12 and abs(value) < 1e15 else f"{value:.6g}"
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return None  # JSON has no infinity
+    if isinstance(value, tuple):
+        return list(value)
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,19 +1,24 @@
 """The one gate to the data: charge the ledger, then look."""
 
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Self
+from typing import Any, Self
 
-from sfumato.checks import between, shown, whole
+from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Dataset
-from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.errors import InvalidParameter, NotSupported, SfumatoError
 from sfumato.laws import Bits, default_bits
+from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
-from sfumato.privacy import Amount, Budget
-from sfumato.query import Charged, Cost, Query, raw
+from sfumato.privacy import Amount, Budget, PureDP
+from sfumato.query import Charged, Cost, Label, Query, raw
 from sfumato.release import Release, printable
+from sfumato.statistics.choose import Choose
+from sfumato.streams import Stream, StreamTerms
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class Session:
 
     Guarantee:
         All answers together cost at most `budget`, and at most the ledger's cap together with all else that
-        was charged there. A charge is made before the data are read and is never refunded.
+        was charged there. A charge is made before the data are read and is never refunded. A forked process
+        is refused, since its copy would spend the budget again.
         Proof: docs/proofs/composition.md.
 
     >>> from sfumato.data.dataset import Field
@@ -77,7 +83,7 @@ class Session:
         self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name)
         self._ledger = ledger
         self._open = True
-        self._lock = Lock()
+        self._lock, self._process = Lock(), os.getpid()
 
     def __enter__(self) -> Self:
         return self
@@ -122,10 +128,95 @@ class Session:
         outcome = raw(bound.law(bound.look(column)).sample(self._bits))
         return Release(bound, outcome, self._bits.private)
 
+    def choose(
+        self,
+        candidates: Sequence[Label],
+        scores: Callable[[Mapping[str, Any]], Any],
+        *,
+        sensitivity: Number,
+        budget: Budget,
+        monotone: bool = False,
+        picks: int = 1,
+        method: Variant = "flip",
+    ) -> Release:
+        """Charge for a choice, then compute the scores and choose a candidate, or several.
+
+        Args:
+            scores: a function that is given copies of the columns by name, of the types that the data set
+                was given, and returns a score for each candidate. It is called after the charge; what it
+                raises is passed on and stays charged.
+            candidates, sensitivity, budget, monotone, picks, method: as for `sfumato.Choose`.
+
+        Raises:
+            BudgetExceeded: the charge does not fit; the scores were not computed.
+            InvalidParameter: a public fact is wrong, and nothing was charged; or the scores are not finite
+                numbers, one for each candidate.
+        """
+        if not callable(scores):
+            raise InvalidParameter("scores must be a function of the columns, called after the charge")
+        item = Choose(
+            candidates=candidates,
+            sensitivity=sensitivity,
+            budget=budget,
+            monotone=monotone,
+            picks=picks,
+            method=method,
+            neighbours=self._data.neighbours,
+        )
+        self._charge(item)
+        law = item.law(scores(self._data.columns))
+        return Release(item, raw(law.sample(self._bits)), self._bits.private)
+
+    def open_stream(
+        self,
+        *,
+        threshold: int,
+        budget: PureDP,
+        crossings: int = 1,
+        column: str | None = None,
+        answers: Number | None = None,
+        one_sided: bool = True,
+    ) -> Stream:
+        """Charge for a stream of counts, then draw its threshold; each count is read when it is offered.
+
+        Args:
+            threshold: the public whole number that counts are compared with.
+            budget: the pure cost of all answers together, however many counts are offered.
+            crossings: after how many answers of "above" the stream halts.
+            column: what the counts are about, where an offer does not say.
+            answers: the share of the budget, inside (0, 1), for numbers in place of "above"; None for none.
+            one_sided: geometric noise of half the variance in the comparisons.
+
+        Raises:
+            BudgetExceeded: the charge does not fit; nothing was drawn.
+            InvalidParameter, SchemaMismatch: a public fact is wrong; nothing was charged.
+        """
+        terms = StreamTerms.of(
+            threshold=threshold,
+            crossings=crossings,
+            budget=budget,
+            answers=answers,
+            one_sided=one_sided,
+            neighbours=self._data.neighbours,
+            column=None if column is None else self._data.column(column).name,
+        )
+        self._charge(terms)
+        return Stream(terms, self._bind_while_open, self._bits)
+
+    def _bind_while_open(self, query: Query) -> tuple[Query, Column]:
+        self._require_open()
+        return self._bind(query)
+
+    def _require_open(self) -> None:
+        # A forked process is a copy, with a budget of its own.
+        if os.getpid() != self._process:
+            raise NotSupported("a session answers in the process that opened it: open another one here")
+        if not self._open:
+            raise SfumatoError("the session is closed: open another one to ask for more")
+
     def _charge(self, item: Charged) -> None:
         with self._lock:
-            if not self._open:
-                raise SfumatoError("the session is closed: open another one to ask for more")
+            self._require_open()
             if self._ledger is not None:
                 # The session's own cap is tested first, so that a refusal by either leaves both unchanged.
                 self._own.require(item)

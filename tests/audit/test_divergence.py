@@ -7,15 +7,19 @@ import mpmath
 import numpy as np
 import pytest
 
-from sfumato.audit.divergence import (
-    comparison,
-    concentrated,
-    hockey_stick,
-    laplace_exponent,
-    log_ratio,
-)
+from sfumato.audit import compare, divergence
+from sfumato.audit.coordinates import comparison_key
 from sfumato.errors import NotSupported
-from sfumato.laws import Choice, Clamped, DiscreteGaussian, DiscreteLaplace, Geometric, Joint, Point, Shifted
+from sfumato.laws import (
+    Bits,
+    Clamped,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Geometric,
+    Joint,
+    Point,
+    Shifted,
+)
 
 mpmath.mp.dps = 60
 ORDERS = (1.5, 2, 4, 32)
@@ -42,27 +46,46 @@ def exact_law(law, outcomes):
     return [weight / total for weight in weights]
 
 
+def log_ratio(left, right):
+    found = compare(left, right).epsilon()
+    assert found.lower == found.upper
+    return found.lower
+
+
+def hockey_stick(left, right, epsilon):
+    """A single number: the two bounds agree but for what is beyond the window, some 1e-14 in all."""
+    found = compare(left, right).delta(epsilon)
+    assert found.upper - found.lower <= 1e-9 * found.upper + 1e-13
+    return found.lower
+
+
+def laplace_exponent(left, right):
+    return compare(left, right).exponent
+
+
 def true_divergences(left, right, epsilon, reach=400):
-    """Log ratio, hockey stick and Rényi over order, from every outcome of a wide range."""
+    """Log ratio, hockey stick and the Rényi divergence of each order, from every outcome of a wide range."""
     outcomes = range(-reach, reach + 1)
     p, q = exact_law(left, outcomes), exact_law(right, outcomes)
     both = [(one, other) for one, other in zip(p, q, strict=True) if one or other]
     if any(not one or not other for one, other in both):
-        ratio = renyi = mpmath.inf
+        ratio, renyi = mpmath.inf, [mpmath.inf] * len(ORDERS)
     else:
         ratio = max(abs(mpmath.log(one / other)) for one, other in both)
-        renyi = max(
-            mpmath.log(mpmath.fsum(one**order * other ** (1 - order) for one, other in directed))
-            / ((order - 1) * order)
+        renyi = [
+            max(
+                mpmath.log(mpmath.fsum(one**order * other ** (1 - order) for one, other in directed))
+                / (order - 1)
+                for directed in (both, [(other, one) for one, other in both])
+            )
             for order in ORDERS
-            for directed in (both, [(other, one) for one, other in both])
-        )
+        ]
     factor = mpmath.exp(mpmath.mpf(epsilon))
     stick = max(
         mpmath.fsum(max(one - factor * other, 0) for one, other in directed)
         for directed in (both, [(other, one) for one, other in both])
     )
-    return float(ratio), float(stick), float(renyi)
+    return float(ratio), float(stick), [float(each) for each in renyi]
 
 
 LAPLACE = [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(10)]
@@ -82,11 +105,15 @@ def test_divergences_of_scalar_laws_are_those_of_brute_force(noise, ends):
         left, right = (clamped(Shifted(noise, center), ends) for center in (start, start + step))
         ratio, stick, renyi = true_divergences(left, right, epsilon)
         assert hockey_stick(left, right, epsilon) == pytest.approx(stick, rel=1e-9, abs=1e-18)
-        # Where probabilities underflow, what is reported is less than the truth, never more.
-        if renyi < 20:
-            assert concentrated(left, right) == pytest.approx(renyi, rel=1e-9)
-        else:
-            assert renyi / 2 < concentrated(left, right) <= renyi * (1 + 1e-9)
+        found = compare(left, right)
+        for order, true in zip(ORDERS, renyi, strict=True):
+            low, high = found.renyi(order)
+            # Where probabilities underflow, the lower bound is less than the truth, never more.
+            assert low == pytest.approx(true, rel=1e-9) or (true > 20 * order and true / 2 < low <= true)
+            assert high >= true * (1 - 1e-9)
+        rho = found.rho()
+        assert rho.lower >= max(t / o for t, o in zip(renyi, ORDERS, strict=True) if t < 20 * o) * (1 - 1e-6)
+        assert rho.upper >= rho.lower
         if isinstance(noise, DiscreteGaussian) and (ends is None or None in ends):
             assert log_ratio(left, right) == math.inf
         else:
@@ -112,31 +139,60 @@ def test_the_hockey_stick_of_laplace_noise_has_its_closed_form(scale):
 
 
 @pytest.mark.parametrize("sigma_squared", [Fraction(4), Fraction(100), Fraction(10**12)], ids=str)
-def test_the_renyi_divergence_of_the_discrete_gaussian_is_at_most_its_rho_and_near_it(sigma_squared):
+def test_the_rho_of_the_discrete_gaussian_is_found_from_below_and_proved_from_above(sigma_squared):
     noise, shift = DiscreteGaussian(sigma_squared), max(1, math.isqrt(int(sigma_squared)) // 2)
     rho = float(shift**2 / (2 * sigma_squared))
-    amount = concentrated(Shifted(noise, -3), Shifted(noise, shift - 3))
-    assert 0.999 * rho <= amount <= rho * (1 + 1e-12)
+    found = compare(Shifted(noise, -3), Shifted(noise, shift - 3)).rho()
+    assert 0.999 * rho <= found.lower <= rho * (1 + 1e-12)
+    assert found.upper == pytest.approx(rho, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     "noise", [DiscreteLaplace(Fraction(37)), DiscreteGaussian(Fraction(10**4))], ids=repr
 )
-def test_merged_outcomes_give_at_most_the_truth_and_nearly_the_truth(noise, monkeypatch):
+def test_the_truth_lies_between_merged_blocks_and_blocks_put_at_their_ends(noise, monkeypatch):
     left, right = (Joint((Shifted(noise, a), Shifted(noise, b))) for a, b in ((0, 10), (35, -5)))
-    listed = {"LISTED": {1: 10**6, 2: 2_000, 3: 100}, "LISTED_RENYI": 10**6}
-    with monkeypatch.context() as patch:
-        for name, limits in listed.items():
-            patch.setattr(f"sfumato.audit.divergence.{name}", limits)
-        stick, renyi = hockey_stick(left, right, 0.2), concentrated(left, right)
-    with monkeypatch.context() as patch:
-        patch.setattr("sfumato.audit.divergence.LISTED", {1: 101, 2: 41, 3: 11})
-        patch.setattr("sfumato.audit.divergence.LISTED_RENYI", 301)
-        coarse_stick, coarse_renyi = hockey_stick(left, right, 0.2), concentrated(left, right)
-    for fine, merged in ((stick, coarse_stick), (renyi, coarse_renyi)):
-        assert 0.95 * fine <= merged <= fine * (1 + 1e-12)
-    for fine, merged in ((stick, hockey_stick(left, right, 0.2)), (renyi, concentrated(left, right))):
-        assert 0.995 * fine <= merged <= fine * (1 + 1e-12)
+    monkeypatch.setattr(divergence, "BLOCKS", 10**6)
+    monkeypatch.setattr(divergence, "RENYI_BLOCKS", 10**6)
+    fine = compare(left, right)
+    stick, renyi = fine.delta(0.2), fine.renyi(4)
+    assert stick.exact
+    for blocks, near in ((41, 0.9), (201, 0.99), (2001, 0.9999)):
+        monkeypatch.setattr(divergence, "BLOCKS", blocks)
+        monkeypatch.setattr(divergence, "RENYI_BLOCKS", blocks)
+        coarse = compare(left, right)
+        for found, true in ((coarse.delta(0.2), stick.lower), (coarse.renyi(4), renyi.lower)):
+            assert found.lower <= true * (1 + 1e-12)
+            assert found.lower >= near * true
+            assert found.upper >= true * (1 - 1e-12)
+        assert coarse.delta(0.2).upper <= true_above(near) * stick.upper
+
+
+def test_blocks_that_are_merged_above_as_well_are_noticed(monkeypatch):
+    noise = DiscreteGaussian(Fraction(10**4))
+    left, right = Shifted(noise, np.array([0, 0])), Shifted(noise, np.array([35, 15]))
+    stick = compare(left, right).delta(0.2)
+    monkeypatch.setattr(divergence, "BLOCKS", 41)
+    assert compare(left, right).delta(0.2).upper >= stick.upper
+    monkeypatch.setattr(divergence.listed, "split", lambda p, q, least, most: divergence._log_pair(p, q))
+    assert compare(left, right).delta(0.2).upper < stick.lower
+
+
+def true_above(near):
+    """The upper bound may miss by twice as much: mass at two ends is further off than in the middle."""
+    return 1 + 3 * (1 - near)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+def test_any_number_of_coordinates_has_a_hockey_stick_between_two_near_bounds(count):
+    # Large Gaussians are as good as continuous: only the distance of the centers matters.
+    noise = DiscreteGaussian(Fraction(10**12))
+    one = compare(Shifted(noise, 0), Shifted(noise, 200_000)).delta(0.1)
+    each = round(200_000 / math.sqrt(count))
+    many = compare(Shifted(noise, np.zeros(count, int)), Shifted(noise, np.full(count, each))).delta(0.1)
+    assert many.lower <= one.upper * (1 + 1e-5)
+    assert many.upper >= one.lower * (1 - 1e-5)
+    assert many.upper - many.lower < 1e-3 * many.upper
 
 
 def test_divergences_of_independent_coordinates_are_those_of_the_product_law():
@@ -151,8 +207,7 @@ def test_divergences_of_independent_coordinates_are_those_of_the_product_law():
     assert laplace_exponent(left, right) == 2
     stick = max(np.maximum(a - np.exp(0.7) * b, 0).sum() for a, b in ((p, q), (q, p)))
     assert hockey_stick(left, right, 0.7) == pytest.approx(stick, rel=1e-9)
-    renyi = np.log((p**2 / q).sum()) / 2
-    assert concentrated(left, right) >= renyi * (1 - 1e-9)
+    assert compare(left, right).renyi(2).lower == pytest.approx(np.log((p**2 / q).sum()), rel=1e-9)
 
 
 def test_the_exponent_of_laplace_noise_is_an_exact_fraction():
@@ -194,56 +249,61 @@ def test_no_exponent_is_claimed_where_the_noise_is_of_another_kind_or_a_center_i
 )
 def test_an_outcome_that_only_one_law_can_give_is_an_infinite_loss(left, right):
     assert log_ratio(left, right) == math.inf
-    assert concentrated(left, right) == math.inf
-    assert hockey_stick(left, right, 600.0) > 0
-    assert log_ratio(right, left) == concentrated(right, left) == math.inf
+    assert compare(left, right).rho() == compare(right, left).rho() == (math.inf, math.inf)
+    assert compare(left, right).delta(600).lower > 0
+    assert log_ratio(right, left) == math.inf
 
 
 def test_equal_laws_are_at_distance_zero():
     vector = Shifted(DiscreteLaplace(Fraction(2)), np.array([1, 2, 3]))
     for law in (Point(3), vector, Joint((vector, Point(1)))):
-        assert log_ratio(law, law) == hockey_stick(law, law, 0.1) == concentrated(law, law) == 0
-        assert comparison(law, law) == ()
+        found = compare(law, law)
+        assert log_ratio(law, law) == hockey_stick(law, law, 0.1) == found.rho().upper == 0
+        assert found.worst_outcome is None
+        assert comparison_key(law, law) == ()
 
 
 def test_noise_of_two_scales_at_one_center_is_told_apart():
     narrow, wide = (Shifted(DiscreteLaplace(Fraction(scale)), np.array([5, 5])) for scale in (1, 2))
     # The tails of the wider law are heavier without limit.
     assert log_ratio(narrow, wide) == math.inf
-    assert hockey_stick(narrow, wide, 0.1) > 0.1
-    assert concentrated(narrow, wide) > 0.1
+    assert compare(narrow, wide).delta(0.1).lower > 0.1
+    # The higher orders of the wider law have no end.
+    assert compare(narrow, wide).rho().lower > 0.1
 
 
 def test_a_distance_beyond_all_floats_is_large_and_raises_nothing():
     noise = DiscreteGaussian(Fraction(4))
     left, right = Shifted(noise, 0), Shifted(noise, 2**31)
-    assert concentrated(left, right) > 10
+    assert compare(left, right).rho().lower > 10
     assert hockey_stick(left, right, 5.0) == pytest.approx(1, rel=1e-12)
 
 
 def test_a_comparison_depends_on_the_difference_of_the_centers_and_the_ends_only():
     noise = DiscreteLaplace(Fraction(2))
-    assert comparison(Shifted(noise, 3), Shifted(noise, 4)) == comparison(
+    assert comparison_key(Shifted(noise, 3), Shifted(noise, 4)) == comparison_key(
         Shifted(noise, 9), Shifted(noise, 10)
     )
-    assert comparison(Shifted(noise, 3), Shifted(noise, 4)) != comparison(
+    assert comparison_key(Shifted(noise, 3), Shifted(noise, 4)) != comparison_key(
         Shifted(noise, 4), Shifted(noise, 3)
     )
     ends = [
-        comparison(Clamped(Shifted(noise, c), 0, 9), Clamped(Shifted(noise, c + 1), 0, 9)) for c in (1, 2)
+        comparison_key(Clamped(Shifted(noise, c), 0, 9), Clamped(Shifted(noise, c + 1), 0, 9)) for c in (1, 2)
     ]
     assert ends[0] != ends[1]
 
 
-def test_laws_without_a_center_are_refused():
-    choice = Choice([1, 2, 3])
-    for law in (choice, Joint((choice,))):
-        for divergence in (log_ratio, concentrated, laplace_exponent):
-            with pytest.raises(NotSupported, match="cannot be audited"):
-                divergence(law, Joint((Point(1),)) if isinstance(law, Joint) else Point(1))
+class Unknown:
+    """A law of which nothing is known but single probabilities."""
+
+    def logpmf(self, outcome):
+        return -abs(outcome)
+
+    def sample(self, bits: Bits):
+        return 0
 
 
-def test_more_than_three_changed_coordinates_have_no_hockey_stick():
-    noise = DiscreteGaussian(Fraction(4))
-    with pytest.raises(NotSupported, match="3 coordinates"):
-        hockey_stick(Shifted(noise, np.zeros(4, dtype=int)), Shifted(noise, np.ones(4, dtype=int)), 1.0)
+def test_a_law_that_can_be_neither_listed_nor_taken_apart_is_refused():
+    for law in (Unknown(), Joint((Unknown(),))):
+        with pytest.raises(NotSupported, match="Unknown cannot be audited"):
+            compare(law, Joint((Point(1),)) if isinstance(law, Joint) else Point(1))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.audit import impossible_outputs
+from sfumato.audit import attack, impossible_outputs, low_bits
 from sfumato.data.admission import admit
 from sfumato.data.counts import Sums
 from sfumato.grid import Lattice
-from sfumato.laws import SeededBits
-from sfumato.privacy import ApproxDP, PureDP
+from sfumato.laws import BoundedNoise, SeededBits
+from sfumato.privacy import ApproxDP, PureDP, bounded_noise_delta
 from sfumato.statistics import Mean, Sum
 
 DRAWS = 300_000
@@ -65,6 +65,56 @@ def test_the_attack_finds_nothing_in_released_sums(budget, bounds):
         assert outputs[:200].tolist() == values.tolist()
         assert impossible_outputs(outputs, other).sum() == 0
         assert impossible_outputs(outputs, truth).sum() == 0
+
+
+def many(query, seed):
+    """The query on one record, many answers at a time, by the real code up to the final conversion."""
+    bits = SeededBits(seed)
+
+    def mechanism(record, size):
+        bound = query.bind(admit([record]), sf.Field(), "substitution")
+        outcomes = np.asarray(bound.law(bound.look(admit([record]))).sample(bits, size))
+        return outcomes * float(bound.lattice.step)
+
+    return mechanism
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_the_lattice_of_sums_tells_nothing_and_that_of_the_control_everything(budget):
+    noise = "gaussian" if isinstance(budget, ApproxDP) else "laplace"
+    query = Sum(budget=budget, bounds=(0, 1), nulls="drop", noise=noise)
+    given = {"samples": 100_000, "epsilon": 1.5, "batched": True}
+    found = low_bits(many(query, 7), 0.0, 1.0, **given)
+    assert not found.succeeded, str(found)
+    assert found.figures["impossible_left"] == found.figures["impossible_right"] == 0
+    rng = np.random.default_rng(8)
+    control = low_bits(lambda value, size: value + naive_laplace(rng, size), 0.0, 1.0, **given)
+    assert control.succeeded
+    assert control.figures["impossible_left"] > 0.2
+
+
+def test_what_delta_admits_is_no_finding():
+    # Noise on three places: one of them is reached from one side only, with probability delta at least.
+    law, epsilon = BoundedNoise(3, 3), 1
+    bits = SeededBits(9)
+
+    def mechanism(value, size):
+        return value + law.sample(bits, size)
+
+    delta = bounded_noise_delta(epsilon, bound=3, power=3, sensitivity=1)
+    given = {"epsilon": epsilon, "samples": 4000, "batched": True}
+    assert low_bits(mechanism, 0, 1, **given).succeeded
+    assert not low_bits(mechanism, 0, 1, delta=delta, **given).succeeded
+    assert low_bits(mechanism, 0, 1, delta=delta / 2, **given).succeeded
+    every = {
+        each.attack: each
+        for each in attack(lambda value: mechanism(value, 1)[0], 0, 1, epsilon=1, delta=delta, samples=1000)
+    }
+    assert not every["low-order bits"].succeeded
+    # What float noise cannot give on the other value is compared at delta, too.
+    rng = np.random.default_rng(10)
+    control = low_bits(lambda value, size: value + naive_laplace(rng, size), 0.0, 1.0, delta=0.9, **given)
+    assert not control.succeeded
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)

@@ -284,7 +284,7 @@ def test_categories_of_another_type_are_refused():
 
 def test_a_failure_in_reading_is_not_hidden():
     def broken(*_):
-        raise SfumatoError("unreadable")
+        raise SfumatoError("the file is unreadable")
 
     column = Column("x", "real", True, 3, broken, broken)
     with pytest.raises(SfumatoError, match="unreadable"):

@@ -418,3 +418,85 @@ def test_windows_and_slack_are_public_and_small():
 def test_parameters_out_of_range_are_refused(gaps, c):
     with pytest.raises(InvalidParameter):
         Chain(Records([1, 2, 3, 4], 9), gaps, c)
+
+
+def test_the_slack_is_the_number_of_roundings_that_the_proof_counts():
+    assert slack(1) == Fraction(32 * 2 * 2401, 2**53)
+    assert slack(9) == Fraction(32 * 10 * 2409, 2**53)
+
+
+@pytest.mark.parametrize("c", [Fraction(1, 100), Fraction(1, 4), Fraction(3)], ids=str)
+@pytest.mark.parametrize(("points", "orders"), [(2, 1), (1000, 9), (2**56, 9), (2**56, 99)])
+def test_windows_reach_as_far_as_points_and_orders_ask_for(c, points, orders):
+    rate = float(c)
+    found = windows(c, points, orders)
+    near = max(math.log(points) + 12, 2 * orders * math.log1p(4 * rate)) / (2 * rate)
+    assert found.near == math.ceil(near)
+    last = math.ceil((orders * math.log(points) + 12) / (2 * rate))
+    assert all(a < b for a, b in pairwise([found.near, *found.cuts])) or last <= found.near
+    assert (found.cuts[-1] if found.cuts else found.near) >= last
+    assert not found.cuts or found.cuts[-1] == last
+    # Each block is as wide as it may be: by its distance, at most double, and one more for rounding down.
+    for before, after in pairwise([found.near, *found.cuts[:-1]]):
+        width = math.expm1(min(rate * before / orders, 40.0)) / rate
+        assert after - before == int(min(width, before)) + 1
+    # With a number of records nothing is further away than there are, and less is paid for.
+    for size in (1, 50, 10**5):
+        fewer = windows(c, points, orders, size)
+        if size <= min(2000, 4 * found.near):
+            assert fewer == Windows(size)
+            continue
+        paid = min(orders * math.log(points), math.log(points) + orders * (math.log(size + 1) + 6))
+        assert fewer.near == min(found.near, size)
+        reach = math.ceil((paid + 12) / (2 * rate))
+        assert all(cut <= min(size, max(reach, found.near)) for cut in fewer.cuts)
+        assert reach > size or (fewer.cuts[-1] if fewer.cuts else found.near) >= reach
+
+
+def test_offsets_of_a_window_are_the_near_ranks_and_both_sides_of_every_cut():
+    assert Windows(2, (5, 9)).offsets().tolist() == [-9, -5, -2, -1, 0, 1, 2, 3, 6, 10]
+    assert Windows(0).offsets().tolist() == [0, 1]
+    assert Windows(4, (5, 9)).within(5) == Windows(4, (5,))
+    assert Windows(4, (5, 9)).within(3) == Windows(3)
+
+
+def test_both_ends_of_a_tie_around_a_target_are_read():
+    positions = [*range(50), *[60] * 400, *range(70, 120)]
+    law = Chain(Records(positions, 200), gaps_of(500, Fraction(1, 2)), Fraction(1), _windows=Windows(10))
+    # The target is rank 250: the tie begins after 50 records and ends with 450.
+    assert law._centres == {0, 50 - 250, 450 - 250}
+    free = Chain(Records(range(500), 600), gaps_of(500, Fraction(1, 2)), Fraction(1), _windows=Windows(10))
+    assert free._centres == {0}
+    # Where all records are read there is nothing to find.
+    few = Chain(Records([3, 3, 3], 9), gaps_of(3, Fraction(1, 2)), Fraction(1))
+    assert few._centres == {0}
+    positions, gaps, rate = few.misfits()
+    assert (positions.tolist(), gaps, rate) == ([3, 3, 3], (Fraction(3, 2),) * 2, 1)
+
+
+def test_rates_points_and_lengths_of_tuples_have_their_limits():
+    order, gaps = Records([1, 2, 3, 4], 9), gaps_of(4, Fraction(1, 2))
+    assert Chain(order, gaps, Fraction(64)).orders == 1
+    for c, text in (
+        (Fraction(65), "65"),
+        (64 + Fraction(1, 8), "64.125"),
+        (Fraction(0), "0"),
+        (Fraction(-1), "-1"),
+    ):
+        with pytest.raises(InvalidParameter, match=rf"^c must be positive and at most 64, got c={text}"):
+            Chain(order, gaps, c)
+    for points in (1, 2**62):
+        assert Chain(Records([0], points), gaps_of(1, Fraction(1, 2)), Fraction(1)).sample(SeededBits(1))
+    for points in (0, 2**62 + 1):
+        with pytest.raises(InvalidParameter, match=r"^order must have 1 to 2\^62 points"):
+            Chain(Records([0], points), gaps_of(1, Fraction(1, 2)), Fraction(1))
+    law = Chain(order, gaps_of(4, Fraction(1, 4), Fraction(1, 2)), Fraction(1))
+    for wrong in ((1,), (1, 2, 3), ()):
+        with pytest.raises(InvalidParameter, match=rf"^a tuple must have 2 points, got {len(wrong)}$"):
+            law.logpmf(wrong)
+    with pytest.raises(InvalidParameter, match=r"^gaps must be two or more non-negative numbers"):
+        Chain(order, [Fraction(4)], Fraction(1))
+    empty = Chain(Records([], 5), [Fraction(0), Fraction(0)], Fraction(1))
+    assert math.exp(empty.logpmf((0,))) == pytest.approx(1 / 5)
+    assert math.exp(empty.logpmf((4,))) == pytest.approx(1 / 5)
+    assert empty.logpmf((5,)) == empty.logpmf((-1,)) == -math.inf

@@ -304,3 +304,10 @@ def test_a_weight_table_may_be_cut_at_the_last_level_that_occurs():
 
 def test_the_weight_table_of_a_tiny_fall_is_constant_and_never_rises():
     assert weight_table(Fraction(1, 10**30)).tolist() == [2**62]
+
+
+@pytest.mark.parametrize("large", [2**63, 2**63 + 1, 2**64 - 1, 2**64, 2**80 + 1])
+def test_integers_beyond_int64_keep_every_digit_beside_small_ones(large):
+    for weights in ([large, 1], [1, large], [large, 0, 3]):
+        law, total = Choice(weights), sum(weights)
+        assert [law.probability(i) for i in range(len(weights))] == [Fraction(w, total) for w in weights]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.laws.fit import DETECTABLE, FALSE_ALARM, fit
 
 from sfumato.errors import InvalidParameter
-from sfumato.laws import DiscreteLaplace, Geometric, Law, SeededBits, SystemBits
+from sfumato.laws import DiscreteLaplace, Geometric, Law, SeededBits, SystemBits, crossing
 from sfumato.laws.crossing import FirstCrossing, _gauss_sum
 
 KINDS = {"two-sided": DiscreteLaplace, "one-sided": Geometric}
@@ -269,3 +269,74 @@ def test_the_values_are_a_copy_that_cannot_change():
     assert law.values.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="read-only"):
         law.values[0] = 5
+
+
+# --- the parts of the sum ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("terms", [2, 3, 100, 10**6])
+@pytest.mark.parametrize(("first", "last"), [(-1.0, -1.0), (-1.0, -7.0), (-500.0, -3.0), (0.0, -1e-9)])
+def test_progressions_are_summed_from_their_ends(first, last, terms):
+    found = crossing._log_progression(np.array([first]), np.array([last]), np.array([float(terms)]))[0]
+    with mpmath.workdps(40):
+        if first == last:
+            exact = first + mpmath.log(terms)
+        else:
+            fall = abs(mpmath.mpf(first) - last) / (terms - 1)
+            exact = max(first, last) + mpmath.log(mpmath.expm1(-fall * terms) / mpmath.expm1(-fall))
+        assert abs(found - exact) <= 1e-9
+    both = crossing._log_progression(np.array([-np.inf]), np.array([-np.inf]), np.array([5.0]))
+    assert both.tolist() == [-np.inf]
+
+
+def test_the_first_place_at_or_after_a_start_is_found_or_the_end():
+    places = np.array([2, 5, 5, 9])
+    assert [crossing._next(places, start, 20) for start in (0, 2, 3, 5, 6, 9, 10)] == [2, 2, 5, 5, 9, 9, 20]
+    assert crossing._next(np.zeros(0, dtype=np.int64), 0, 7) == 7
+
+
+def test_stretches_within_reach_of_a_kink_bend():
+    kinks, bend = np.array([0, 100]), 10
+    starts = np.array([-50, -11, -10, -1, 0, 9, 10, 50, 89, 90, 109, 110])
+    found = crossing._bends(starts, kinks, bend)
+    expected = [any(kink - bend <= start < kink + bend for kink in kinks) for start in starts]
+    assert found.tolist() == expected
+    assert crossing._bends(starts, np.zeros(0, dtype=np.int64), bend).tolist() == [False] * len(starts)
+
+
+def test_each_integer_of_short_stretches_is_listed_once():
+    found = crossing._each_integer(np.array([3, 10, 20]), np.array([2, 1, 3]))
+    assert found.tolist() == [3, 4, 10, 20, 21, 22]
+    assert crossing._each_integer(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize("noise", [Geometric, DiscreteLaplace])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(10**6)], ids=str)
+@pytest.mark.parametrize("margins", [[], [0], [-5, 3, 40], [10**9, -(10**9)]], ids=str)
+def test_the_places_of_the_sum_hold_all_of_the_thresholds_noise(noise, scale, margins):
+    law = noise(scale)
+    for depth in (math.inf, 50.0):
+        terms, complete = crossing.terms_of(np.array(margins, dtype=np.int64), law, law, depth)
+        assert complete or depth == 50
+        logs = terms.log_threshold(law)
+        total = float(terms.log_sum(logs[np.newaxis])[0])
+        assert total == pytest.approx(0, abs=1e-11)
+        apart = terms.distances(np.array([0, 7]))
+        assert apart.shape == (2, len(logs))
+        np.testing.assert_array_equal(apart[0] - apart[1], 7)
+
+
+@pytest.mark.parametrize("noise", [Geometric(Fraction(3)), DiscreteLaplace(Fraction(3))], ids=repr)
+def test_log_tails_at_whole_places_are_those_of_the_noise(noise):
+    places = np.arange(-60, 61)
+    below, above = crossing.log_tails(noise, places.astype(np.float64))
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(below, np.log(noise.cdf(places)), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(above, np.log(noise.sf(places)), rtol=1e-12, atol=1e-15)
+
+
+def test_beyond_the_bend_factors_are_powers():
+    assert crossing._bend(Geometric(Fraction(1)), 0) == math.ceil(crossing._NEGLIGIBLE)
+    few, many = (crossing._bend(Geometric(Fraction(5)), count) for count in (1, 10**6))
+    assert few == 5 * math.ceil(crossing._NEGLIGIBLE + math.log(2))
+    assert many == 5 * math.ceil(crossing._NEGLIGIBLE + math.log(10**6 + 1))

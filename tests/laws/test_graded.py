@@ -168,3 +168,21 @@ def test_runs_may_be_as_long_as_a_fine_grid_with_places_for_ties():
 def test_an_empty_run_is_never_drawn():
     graded = law([0, 1, 0, 1, 0], [0, 700, 0, 700, 0])
     assert {graded.sample(SeededBits(seed)) for seed in range(50)} == {0, 1}
+
+
+def test_means_over_levels_coins_and_ends_are_those_of_the_points():
+    lengths, levels = np.array([3, 0, 1, 2]), np.array([0, 5, 2, 9])
+    graded = law(lengths, levels)
+    chances = [graded.probability(point) for point in range(graded.points)]
+    per_point = np.repeat(levels, lengths)
+    exact = sum(chance * int(level) for chance, level in zip(chances, per_point, strict=True))
+    assert graded.expected(lambda level: level.astype(np.float64)) == pytest.approx(float(exact), rel=1e-14)
+    assert graded.expected(np.ones_like) == pytest.approx(1, rel=1e-15)
+    units, steps = graded.coins()
+    products = [int(unit) * int(step) for unit, step in zip(units, steps, strict=True)]
+    assert [Fraction(product, sum(products)) for product in products] == chances
+    assert graded.ends.tolist() == [3, 3, 4, 6]
+    assert graded.logpmf(-1) == graded.logpmf(6) == -math.inf
+    assert graded.probability(-1) == graded.probability(6) == 0
+    for point, chance in enumerate(chances):
+        assert graded.logpmf(point) == pytest.approx(math.log(chance), abs=1e-12)

@@ -14,17 +14,10 @@ from scipy.stats import chi2
 from tests.laws.fit import DETECTABLE, FALSE_ALARM
 
 from sfumato.errors import InvalidParameter
-from sfumato.laws import SeededBits
+from sfumato.laws import SeededBits, selection
 from sfumato.laws.coins import Uniform, exp_floor
-from sfumato.mechanisms import exponential
-from sfumato.mechanisms.exponential import (
-    VARIANTS,
-    ExponentialMechanism,
-    Selection,
-    TopMechanism,
-    base,
-    power_coin,
-)
+from sfumato.laws.selection import Selection, base, power_coin
+from sfumato.mechanisms.exponential import VARIANTS, ExponentialMechanism, TopMechanism
 from sfumato.privacy import PureEvent, RangeEvent
 
 # Float64 in the log probabilities; the bounds themselves are exact.
@@ -154,8 +147,6 @@ def test_events_name_the_costs():
     assert mechanism(epsilon=0.1).event.pure_epsilon == Fraction(1, 10)
     assert mechanism("exponential", epsilon=1).event.rho == Fraction(1, 8)
     assert mechanism("flip", epsilon=1).event.rho == Fraction(1, 2)
-    top = TopMechanism(picks=4, sensitivity=1, epsilon=1, variant="exponential")
-    assert (top.event.pure_epsilon, top.event.rho) == (1, Fraction(1, 32))
 
 
 # --- mutants: the audit must catch each --------------------------------------------------------
@@ -232,7 +223,7 @@ def test_log_probabilities_of_many_candidates_add_up_to_one(count):
 def test_draws_fit_the_law_and_no_law_a_little_away(variant, slack):
     tested = mechanism(variant)
     size = 1_000_000 if slack is None else 3_000
-    with patch.object(exponential, "_SLACK", exponential._SLACK if slack is None else slack):
+    with patch.object(selection, "_SLACK", selection._SLACK if slack is None else slack):
         seen = np.bincount(tested.law(SPEC_SCORES).sample(SeededBits(11), size), minlength=len(SPEC_SCORES))
 
     def p_value(epsilon: float) -> float:
@@ -250,13 +241,13 @@ def test_draws_fit_the_law_and_no_law_a_little_away(variant, slack):
 def test_floats_decide_as_integers_do(variant):
     law = mechanism(variant).law([0, 3, 5, 5, 9, 1000])
     fast = law.sample(SeededBits(5), 500)
-    with patch.object(exponential, "_SLACK", 4.0):
+    with patch.object(selection, "_SLACK", 4.0):
         assert (law.sample(SeededBits(5), 500) == fast).all()
 
 
 def test_draws_are_split_into_passes_without_a_trace():
     law = mechanism().law([0, 1, 2])
-    with patch.object(exponential, "_CELLS", 30):
+    with patch.object(selection, "_CELLS", 30):
         assert len(law.sample(SeededBits(1), 25)) == 25
     assert law.sample(SeededBits(1), 0).tolist() == []
     assert isinstance(law.sample(SeededBits(1)), int)
@@ -316,7 +307,7 @@ def test_no_size_of_score_raises(scores, epsilon, sensitivity):
     for variant in ("flip", "exponential"):
         law = mechanism(variant, epsilon=epsilon, sensitivity=Fraction(sensitivity)).law(scores)
         assert law.sample(SeededBits(2)) in (0, 1)
-        with patch.object(exponential, "_SLACK", 4.0):
+        with patch.object(selection, "_SLACK", 4.0):
             assert law.sample(SeededBits(2)) in (0, 1)
         assert not np.isnan(law.logpmf(law.outcomes())).any()
         assert not math.isnan(law.expected_loss)
@@ -325,67 +316,11 @@ def test_no_size_of_score_raises(scores, epsilon, sensitivity):
 @pytest.mark.parametrize("epsilon", [2**-1000, 1, 10**300])
 def test_rational_weights_take_integers_of_any_size(epsilon):
     law = mechanism("base2", epsilon=epsilon).law([10**5000, 0, 10**5000 - 1])
-    with patch.object(exponential, "_SLACK", 4.0):
+    with patch.object(selection, "_SLACK", 4.0):
         assert law.sample(SeededBits(2)) in (0, 1, 2)
 
 
-# --- several picks -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_peeling_loses_no_more_than_its_whole_epsilon(variant, monotone):
-    top = TopMechanism(picks=2, sensitivity=1, epsilon=2, monotone=monotone, variant=variant)
-    tuples = list(itertools.permutations(range(3), 2))
-
-    def logs(scores: Vector) -> np.ndarray:
-        law = top.law(scores)
-        return np.array([law.logpmf(chosen) for chosen in tuples])
-
-    assert np.exp(logs((0, 3, 1))).sum() == pytest.approx(1, abs=1e-12)
-    moves = range(2) if monotone else range(-1, 2)
-    neighbours = [
-        (scores, tuple(a + b for a, b in zip(scores, move, strict=True)))
-        for scores in itertools.product(range(4), repeat=3)
-        for move in itertools.product(moves, repeat=3)
-    ]
-    loss, _ = audit(logs, neighbours)
-    print(f"two picks, {variant}, monotone={monotone}: loss {loss:.4f} of 2")
-    assert 1.2 < loss <= 2 + ROUNDING
-
-
-def test_peeled_draws_fit_their_law_and_that_of_gumbel_noise_once():
-    scores, size = (0, 2, 3, 1), 20_000
-    top = TopMechanism(picks=2, sensitivity=1, epsilon=4, variant="exponential")
-    law, bits = top.law(scores), SeededBits(8)
-    tuples = list(itertools.permutations(range(4), 2))
-    expected = np.array([math.exp(law.logpmf(chosen)) for chosen in tuples]) * size
-    drawn = [law.sample(bits) for _ in range(size)]
-    noise = np.random.default_rng(9).gumbel(size=(size, 4)) / float(top.each.rate)
-    once = np.argsort(-(np.array(scores) + noise), axis=1)[:, :2]
-    for chosen in (drawn, [tuple(row) for row in once.tolist()]):
-        seen = np.array([chosen.count(pair) for pair in tuples])
-        assert chi2.sf(((seen - expected) ** 2 / expected).sum(), len(tuples) - 1) > FALSE_ALARM
-
-
-def test_picks_are_different_and_may_be_all():
-    law = TopMechanism(picks=3, sensitivity=1, epsilon=1).law([1, 1, 1])
-    assert sorted(law.sample(SeededBits(1))) == [0, 1, 2]
-    assert law.logpmf((0, 0, 1)) == law.logpmf((0, 1)) == law.logpmf((0, 1, 7)) == -math.inf
-
-
 # --- accuracy ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "plain", "flip"),
-    [(0.5, 2.473, 2.206), (1, 1.318, 1.010), (2, 0.3827, 0.2552), (4, 0.1202, 0.0682)],
-)
-def test_expected_losses_are_those_of_the_table(epsilon, plain, flip):
-    assert mechanism("exponential", epsilon=epsilon).law(SPEC_SCORES).expected_loss == pytest.approx(
-        plain, rel=1e-3
-    )
-    assert mechanism("flip", epsilon=epsilon).law(SPEC_SCORES).expected_loss == pytest.approx(flip, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), 1, 4])
@@ -453,7 +388,7 @@ def test_scores_that_are_no_finite_numbers_are_refused_without_a_value(scores):
 
 def test_rational_weights_need_integers():
     for scores in ([1.0, 2.0], [Fraction(1)], np.array([1.0])):
-        with pytest.raises(InvalidParameter, match="integers for variant"):
+        with pytest.raises(InvalidParameter, match="integers for 'base2'"):
             mechanism("base2").law(scores)
 
 
@@ -471,15 +406,10 @@ def test_parameters_are_checked(changed):
             make(**given_)
 
 
-def test_picks_and_counts_are_checked():
-    for picks in (0, 1.0, True, 10**9):
-        with pytest.raises(InvalidParameter, match="picks"):
-            TopMechanism(picks=picks, sensitivity=1, epsilon=1)
-    top = TopMechanism(picks=3, sensitivity=1, epsilon=1)
-    with pytest.raises(InvalidParameter, match="picks"):
-        top.law([1, 2])
-    with pytest.raises(InvalidParameter, match="count"):
-        top.radius(2, 0.9)
+def test_rates_confidences_and_numbers_of_best_ones_are_checked():
+    for best in (0, 6, 1.0):
+        with pytest.raises(InvalidParameter, match="best"):
+            mechanism().radius(5, 0.9, best=best)
     with pytest.raises(InvalidParameter, match="rate"):
         base(Fraction(513))
     with pytest.raises(InvalidParameter, match="confidence"):

@@ -176,3 +176,111 @@ def test_hostile_parameters_are_refused(value):
 def test_hostile_epsilons_are_refused(value):
     with pytest.raises(InvalidParameter, match="epsilon must be"):
         gaussian_delta(value, 1, 1)
+
+
+def log_by_lemma_two(epsilon, sigma_squared, shift):
+    """log of the continuous delta and an eighth of the variation, part by part as the proof has them."""
+    sigma = mp.sqrt(oracle.real(sigma_squared))
+    m = shift / sigma
+    z = oracle.real(epsilon) / m - m / 2
+    corner, highest, bend = mp.exp(-z * z / 2), mp.exp(-(max(z, 0) ** 2) / 2), 4 * mp.exp(-mp.mpf(1) / 2)
+    if z >= -1:
+        places = sorted({z, mp.mpf(max(z, 1)), mp.mpf(max(z, 5)), mp.mpf(max(z, 5)) + 15})
+        inner = mp.quad(lambda y: abs(y * y - 1) * mp.exp(-y * y / 2) * (y - z), places)
+        bend = min(bend, m * inner) if z < 1 else m * inner
+    turn = 2 * m * highest if z >= 0 else min(4 * m, 2 * mp.exp(-mp.mpf(1) / 2))
+    variation = (bend + turn + m * highest + m * corner) / sigma
+    total = sigma * mp.sqrt(2 * mp.pi)
+    return mp.log(oracle.continuous_delta(epsilon, m) + variation / 8 / total)
+
+
+@pytest.mark.parametrize("ratio", ["0.001", "0.2", "0.5", "1", "2.5", "6"])
+@pytest.mark.parametrize("place", ["-2.5", "-0.9", "-0.3", "0.4", "0.97", "1.5", "4"])
+def test_the_integral_form_is_that_of_the_proof_part_by_part(ratio, place):
+    # A small sigma, at which the four parts of the error show; the code never uses the form there.
+    shift = 3
+    sigma = shift / Fraction(ratio)
+    epsilon = Fraction(ratio) * Fraction(place) + Fraction(ratio) ** 2 / 2
+    if epsilon < 0:
+        return
+    with mp.workdps(30):
+        exact = log_by_lemma_two(epsilon, sigma**2, shift)
+        assert abs(gaussian._log_integral(epsilon, sigma**2, shift) - exact) <= 1e-8
+
+
+def log_by_theorem_three(epsilon, parts):
+    """log of the bound by rounded Gaussians, as the theorem states it."""
+
+    def curve(limit):
+        start = limit / distance - distance / 2
+        return mp.ncdf(-start) - mp.exp(limit) * mp.ncdf(-start - distance)
+
+    epsilon = oracle.real(epsilon)
+    scales = [oracle.real(part.sigma_squared) for part in parts]
+    squares = [oracle.real(part.sensitivity_squared) for part in parts]
+    counts = [part.coordinates for part in parts]
+    together = list(zip(scales, squares, counts, strict=True))
+    distance = mp.sqrt(mp.fsum(square / scale for scale, square, _ in together))
+    c = mp.fsum(k / (24 * scale) for scale, _, k in together)
+    tau = curve(epsilon) / 2**24
+    n = c + 2 * mp.sqrt(-mp.log(tau) * mp.fsum(k / (24 * scale) ** 2 for scale, _, k in together))
+    n += -2 * mp.log(tau) / (24 * min(scales))
+    reach = mp.fsum(
+        (mp.sqrt(square) + mp.sqrt(k) / 2) ** 2 / scale / (24 * scale) for scale, square, k in together
+    )
+    theta = mp.fsum(3 * k * mp.exp(-2 * mp.pi**2 * scale) for scale, _, k in together)
+    left = epsilon - c - (mp.sqrt(reach) + mp.sqrt(n)) ** 2 - theta
+    return c + mp.log(curve(left) + tau) if left > 0 else mp.mpf(0)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(16, 40, 3)],
+        [(1, 30, 1), (400, 900, 7)],
+        [(900, 900, 2), (4, 25, 2), (1, 100, 50)],
+        [(1, 1, 1)],
+        [(10**6, 14 * 10**6, 9)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("epsilon", [Fraction(3, 2), 4, 10])
+def test_the_rounded_bound_is_that_of_the_theorem(parts, epsilon):
+    noisy = [Part(Fraction(square), Fraction(scale), count) for square, scale, count in parts]
+    with mp.workdps(60):
+        exact = min(log_by_theorem_three(epsilon, noisy), 0)
+        found = gaussian.log_rounded_delta(Fraction(epsilon), noisy)
+        # The epsilon that is used up is rounded up by 1e-9 of it, which counts at a steep curve.
+        assert exact <= found <= exact + 1e-6
+    assert any(gaussian.log_rounded_delta(Fraction(e), noisy) < -1 for e in (4, 10))
+
+
+def test_logarithms_of_probabilities_are_rounded_up_by_little_and_never_above_zero():
+    assert gaussian._up(1.0) == gaussian._up(0.0) == gaussian._up(-1e-12) == 0
+    for value in (-1e-6, -1.0, -50.0, -1e5):
+        assert value + 0.9e-9 <= gaussian._up(value) <= value + 1.1e-9 + 2e-15 * abs(value)
+
+
+def test_the_sum_is_used_as_long_as_its_terms_are_few_and_then_the_integral(monkeypatch):
+    lengths = []
+    plain = gaussian._log_sum
+
+    def counted(epsilon, sigma_squared, shift, first, count, cut):
+        lengths.append((count, cut))
+        return plain(epsilon, sigma_squared, shift, first, count, cut)
+
+    monkeypatch.setattr(gaussian, "_log_sum", counted)
+    # In the centre fifty sigmas, and all from the first term to zero; further out fewer.
+    gaussian_delta(1, 100, 10)
+    assert lengths.pop() == (50 * 10 + 100, False)
+    gaussian_delta(100, 100, 10)
+    start = math.floor(Fraction(100 * 100, 10) - 5) + 1
+    assert lengths.pop() == (math.ceil(500 / (start / 10) + 100), False)
+    gaussian_delta(0, 100, 100)
+    assert lengths.pop() == (500 + 49 + 100, False)
+    gaussian_delta(0, 100, 10**6)
+    assert lengths.pop() == (500 + 400 + 100, True)
+    gaussian_delta(0, 2600**2, 1)
+    assert lengths.pop() == (50 * 2600 + 100, False)
+    gaussian_delta(0, 2700**2, 1)
+    assert not lengths

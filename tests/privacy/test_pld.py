@@ -4,13 +4,24 @@ import math
 from fractions import Fraction
 
 import mpmath as mp
+import numpy as np
 import pytest
 from tests.privacy import oracle
 
 from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.laws import BoundedNoise, DiscreteGaussian
 from sfumato.privacy import pld
+from sfumato.privacy.composition import compose
 from sfumato.privacy.conversions import zcdp_epsilon
-from sfumato.privacy.events import ComposedEvent, FreeEvent, GaussianEvent, LaplaceEvent, PureEvent
+from sfumato.privacy.events import (
+    BoundedNoiseEvent,
+    ComposedEvent,
+    ConcentratedEvent,
+    FreeEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+)
 from sfumato.privacy.gaussian import gaussian_delta
 from sfumato.privacy.pld import pld_delta, pld_epsilon
 
@@ -208,3 +219,125 @@ def test_outcomes_out_of_reach_are_counted_against_us(monkeypatch):
     assert blocks.beyond == pytest.approx(0.015, abs=0.005)
     assert float(blocks.left.sum()) + blocks.beyond == pytest.approx(1, abs=1e-12)
     assert pld_delta([event], 0.5) > exact + blocks.beyond / 2
+
+
+@pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
+@pytest.mark.parametrize("event", SMALL, ids=repr)
+def test_the_grid_keeps_both_probabilities_of_every_block(event, step):
+    blocks = pld._blocks(event, step)
+    masses, beyond = pld._on_grid(blocks, step)
+    assert beyond == blocks.beyond
+    assert all(mass >= 0 for mass in masses.values())
+    assert math.fsum(masses.values()) == pytest.approx(float(blocks.left.sum()), abs=1e-14)
+    # What the grid says of the other data set is the same but where a block was moved against us.
+    other = math.fsum(mass * math.exp(-place * step) for place, mass in masses.items())
+    assert other == pytest.approx(float(blocks.right.sum()), abs=1e-6)
+    mean = math.fsum(mass * place * step for place, mass in masses.items())
+    assert mean == pytest.approx(float(blocks.left @ (blocks.low + blocks.high)) / 2, abs=2 * step**2 + 1e-9)
+
+
+def test_a_block_between_two_points_of_the_grid_is_split_by_its_likelihood():
+    point = np.array([0.25])
+    left, right = np.array([0.5]), np.array([0.5 * math.exp(-0.25)])
+    masses, _ = pld._on_grid(pld.Blocks(point, point, left, right, 0.0), 1.0)
+    assert set(masses) == {0, 1}
+    upper = 0.5 * (1 - math.exp(-0.25)) / (1 - math.exp(-1))
+    assert masses[1] == pytest.approx(upper, rel=1e-14)
+    assert masses[0] == pytest.approx(0.5 - upper, rel=1e-14)
+    # Rounding of the two probabilities can never move more than there is, nor less than nothing.
+    for wrong, places in ((0.0, {0: 0.0, 1: 0.5}), (1.0, {0: 0.5, 1: 0.0})):
+        assert pld._on_grid(pld.Blocks(point, point, left, np.array([wrong]), 0.0), 1.0)[0] == places
+    # A loss that is a point of the grid but for rounding stays there.
+    exact = np.array([3.0 * (1 + 1e-15)])
+    on_point = pld.Blocks(exact, exact, left, left * math.exp(-3), 0.0)
+    assert pld._on_grid(on_point, 1.0)[0] == {3: pytest.approx(0.5), 4: pytest.approx(0, abs=1e-15)}
+
+
+def test_as_many_events_as_the_limit_are_composed(monkeypatch):
+    monkeypatch.setattr(pld, "_MOST_EVENTS", 3)
+    event = LaplaceEvent(1, 2)
+    assert pld_delta([event] * 3, 1) > 0
+    with pytest.raises(NotSupported, match=r"^a PLD composes at most 3 events, got 4$"):
+        pld_delta([event] * 4, 1)
+    many = BoundedNoiseEvent(1, 50, 2, 4)
+    with pytest.raises(NotSupported, match=r"^a PLD composes at most 3 events, got 4$"):
+        pld_delta([many], 1)
+    assert pld_delta([BoundedNoiseEvent(1, 50, 2, 3)], 1) > 0
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (GaussianEvent(2, 9, 2), "no dominating pair is proved for more than one coordinate: GaussianEvent"),
+        (ConcentratedEvent(1, "x"), "no dominating pair is known for ConcentratedEvent"),
+        (PureEvent(10_001, "x"), r"the privacy loss of PureEvent\(epsilon=10001, .* is too large to compose"),
+        (PureEvent(142, "x"), r"the privacy loss of PureEvent\(epsilon=142, .* is too large to compose"),
+        (LaplaceEvent(2**52, 2**52 + 1), "the scale of LaplaceEvent.* is too large to compose"),
+        (GaussianEvent(2**104, 2**104 + 1, 1), "the scale of GaussianEvent.* is too large to compose"),
+        (BoundedNoiseEvent(1, 2**16 + 1, 2, 1), "the losses of BoundedNoiseEvent.* are too many or infinite"),
+        (BoundedNoiseEvent(19, 10, 2, 1), "the losses of BoundedNoiseEvent.* are too many or infinite"),
+    ],
+    ids=range(8),
+)
+def test_what_cannot_be_composed_is_refused_with_the_event_and_the_reason(event, words):
+    with pytest.raises(NotSupported, match=f"^{words}"):
+        pld._billable([event])
+
+
+def test_what_is_just_inside_the_limits_is_composed():
+    inside = [
+        PureEvent(141, "x"),
+        LaplaceEvent(2**52, 2**52),
+        GaussianEvent(2**104, 2**104, 1),
+        BoundedNoiseEvent(1, 2**16, 2, 1),
+        BoundedNoiseEvent(18, 10, 2, 1),
+        FreeEvent("public"),
+    ]
+    assert pld._billable(inside) == inside[:-1]
+
+
+def test_the_step_divides_the_losses_of_the_commonest_event():
+    laplace, gaussian, pure = LaplaceEvent(1, 10), GaussianEvent(4, 100, 1), PureEvent(0.3, "x")
+    for batch, unit in (
+        ([laplace, laplace, gaussian, pure], 0.1),
+        ([laplace, gaussian, gaussian, pure], 0.01),
+        ([laplace, pure, pure], 0.3),
+    ):
+        step = pld._step(batch)
+        typical = math.sqrt(sum(2 * float(event.rho) for event in batch) / len(batch))
+        assert 0.5 * 0.005 * typical < step <= 0.005 * typical
+        assert unit / step == pytest.approx(round(unit / step), abs=1e-9)
+    assert pld._step([laplace] * 100) == pytest.approx(0.0005)
+    assert pld._step([laplace] * 101) == pytest.approx(0.002)
+    with pytest.raises(NotSupported, match=r"^the privacy losses of these events are too small for a grid"):
+        pld._step([PureEvent(Fraction(1, 10**6), "x")])
+    assert pld._step([PureEvent(100, "x")]) == pytest.approx(0.05)
+
+
+def test_outcomes_below_the_reach_are_added_to_the_smallest_loss(monkeypatch):
+    monkeypatch.setattr(pld, "_REACH", 2)
+    event = GaussianEvent(1, 9, 1)
+    blocks, law = pld._gaussian_blocks(event, 0.001), DiscreteGaussian(9)
+    assert blocks.left[0] == pytest.approx(law.cdf(-6), rel=1e-12)
+    assert blocks.left[1] == pytest.approx(math.exp(law.logpmf(-5)), rel=1e-12)
+    assert blocks.low[0] == pytest.approx(-6 / 9 + 1 / 18)
+    assert blocks.right[0] == pytest.approx(math.exp(law.logpmf(-5)), rel=1e-12)
+    bounded = BoundedNoiseEvent(1, 2000, 3, 1)
+    cut = pld._bounded_blocks(bounded)
+    noise = BoundedNoise(2000, 3)
+    assert len(cut.left) < 2 * 2000 - 1
+    assert cut.left.sum() + cut.beyond == pytest.approx(1, abs=1e-12)
+    first = len(cut.left) // 2
+    assert cut.beyond <= 1e-18
+    assert cut.left[first] == pytest.approx(math.exp(noise.logpmf(0)), rel=1e-3)
+
+
+def test_what_was_considered_is_told_with_its_epsilon():
+    free = compose([], delta=Fraction(1, 10**6))
+    assert free.method == "pure sum"
+    assert free.considered == {"pure sum": free.epsilon}
+    noisy, pure = BoundedNoiseEvent(1, 124, 2, 10), PureEvent(Fraction(1, 2), "x")
+    alone = compose([noisy], delta=Fraction(1, 10**6)).considered
+    mixed = compose([noisy, pure], delta=Fraction(1, 10**6)).considered
+    assert set(alone) == set(mixed) == {"bounded noise", "PLD"}
+    assert mixed["bounded noise"] == alone["bounded noise"] + Fraction(1, 2)

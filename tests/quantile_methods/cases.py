@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.pairs import neighbouring_pairs
+from sfumato.audit.shipped import METHOD_OPTIONS, NULLS, RELATIONS  # noqa: F401  reason: for the tests
+from sfumato.audit.shipped import QUANTILE_RULES as FEW_RULES
 from sfumato.data.admission import admit
 from sfumato.privacy import ZCDP, ApproxDP, Budget, PureDP
 from sfumato.quantile_methods import METHODS, Quantiles
 
 F = Fraction
-RELATIONS = ("substitution", "add-remove")
-NULLS = ("drop", "lower", "upper")
 BUDGETS: tuple[Budget, ...] = (PureDP(1), ZCDP(0.1), ApproxDP(1, 1e-6))
 ORDERS = (
     (F(1, 2),),
@@ -30,18 +30,15 @@ ORDERS = (
 
 # "upper" is the mirror image of "lower".
 RULES = tuple((b, n) for b in BUDGETS for n in NULLS if n != "upper" or isinstance(b, PureDP))
-# At this delta three pieces are bought by squares, and one by its epsilon.
-FEW_RULES = ((PureDP(1), "drop"), (PureDP(1), "lower"), (ZCDP(0.1), "drop"), (ApproxDP(1, 0.1), "lower"))
 
 
 @dataclass(frozen=True)
 class Entry:
     """How the tests ask for one method."""
 
-    # Options for grids of any size, for grids that can be listed, and for audits of every outcome.
+    # Options for grids of any size and for grids that can be listed; METHOD_OPTIONS has those of audits.
     any_grid: tuple[dict[str, Any], ...] = ({},)
     listed: tuple[dict[str, Any], ...] = ()
-    audited: tuple[dict[str, Any], ...] = ({},)
     most: int = 10_000
     # How many orders it answers quickly, for the test of many.
     many: int = 10_000
@@ -58,18 +55,16 @@ class Entry:
 
 # A method that is added to METHODS needs a line here: without one the contract fails.
 ENTRIES: dict[str, Entry] = {
-    "single": Entry(listed=({"flip": True},), audited=({}, {"flip": True}), most=1, many=1),
+    "single": Entry(listed=({"flip": True},), most=1, many=1),
     "independent": Entry(many=2000, shapes=((3, 2), (3, 2)), rules=FEW_RULES),
     "joint": Entry(
         any_grid=({}, {"subcells": 2**10}),
-        audited=({"subcells": 1}, {"subcells": 2}),
         many=50,
         shapes=((3, 2), (3, 2)),
         rules=FEW_RULES,
     ),
     "interpolated": Entry(
         any_grid=({"drawn": 2}, {"drawn": 16}),
-        audited=({"subcells": 1, "drawn": 2}, {"subcells": 2, "drawn": 1}),
         rules=FEW_RULES,
         exact=False,
     ),
@@ -77,23 +72,18 @@ ENTRIES: dict[str, Entry] = {
         shapes=((3, 2), (3, 2)),
         rules=FEW_RULES,
         any_grid=({}, {"subcells": 1}, {"subcells": 2**10}),
-        audited=({"subcells": 1}, {"subcells": 2}),
     ),
     "histogram": Entry(
         any_grid=({"steps": 64}, {"steps": 64, "one_sided": False}, {"steps": 64, "published": True}),
-        audited=({"steps": 8}, {"steps": 8, "published": True}),
         many=20,
         shapes=((3, 2), (2, 1)),
         rules=FEW_RULES,
         on_grid=False,
         exact=False,
     ),
-    "inverse_sensitivity": Entry(
-        any_grid=({}, {"radius": F(1, 2)}), audited=({}, {"radius": 1}), many=2000, shapes=((4, 2), (3, 2))
-    ),
+    "inverse_sensitivity": Entry(any_grid=({}, {"radius": F(1, 2)}), many=2000, shapes=((4, 2), (3, 2))),
     "unbounded": Entry(
         any_grid=({"ratio": F(11, 10), "largest": 10**6}, {"ratio": 2, "lower": 0, "largest": 10**4}),
-        audited=({"ratio": 4, "lower": 0, "largest": 50}, {"ratio": 4, "largest": 4}),
         many=20,
         shapes=((3, 2), (2, 1)),
         rules=FEW_RULES,
@@ -102,7 +92,6 @@ ENTRIES: dict[str, Entry] = {
     ),
     "tree": Entry(
         any_grid=({"leaves": 64}, {"leaves": 256, "branching": 4}),
-        audited=({"leaves": 4, "branching": 2},),
         shapes=((3, 2), (3, 1)),
         # No exact hockey stick beyond three coordinates.
         rules=FEW_RULES[:3],
@@ -115,12 +104,12 @@ ENTRIES: dict[str, Entry] = {
 
 
 def methods(which: str) -> list[Any]:
-    """Every method with each of its sets of options; `which` is a field of Entry."""
+    """Every method with each of its sets of options; `which` is a field of Entry, or "audited"."""
     return [
         METHODS[name](**options)
         for name in METHODS
         if name in ENTRIES
-        for options in getattr(ENTRIES[name], which)
+        for options in (METHOD_OPTIONS[name] if which == "audited" else getattr(ENTRIES[name], which))
     ]
 
 

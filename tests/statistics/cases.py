@@ -11,7 +11,19 @@ from sfumato.data.column import Column
 from sfumato.laws import Clamped, Joint, Point, Shifted
 from sfumato.mechanisms.additive import Noise
 from sfumato.privacy import ZCDP, ApproxDP, Budget, PureDP
-from sfumato.statistics import Count, Histogram, Mean, Proportion, Sum, Variance
+from sfumato.statistics import (
+    Count,
+    ExponentialMean,
+    FirstPassing,
+    Histogram,
+    InverseMean,
+    InverseProportion,
+    Mean,
+    MostCommon,
+    Proportion,
+    Sum,
+    Variance,
+)
 
 RELATIONS = ("substitution", "add-remove")
 NULLS = ("drop", "lower", "upper")
@@ -120,6 +132,11 @@ KINDS = (
 )
 CATEGORIES = Kind("histogram of categories", Histogram, {"categories": (0, 5), "other": True}, categorised)
 ALL_KINDS = (*KINDS, CATEGORIES)
+# Statistics whose answer is no number: each has a contract of its own, in the file of this folder named here.
+ELSEWHERE = {MostCommon: "test_most_common.py"}
+ELSEWHERE |= {FirstPassing: "test_first_passing.py"}
+# Statistics that need a public number of rows, and refuse all other facts.
+ELSEWHERE |= dict.fromkeys((InverseMean, InverseProportion, ExponentialMean), "test_inverse_sensitivity.py")
 
 
 def values_for(kind: Kind) -> tuple[Any, Column]:

@@ -1,6 +1,7 @@
 """One contract for every statistic, under both relations, every null rule, budget and noise."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from tests.statistics.cases import (
     ALL_KINDS,
     BOUNDS,
     CATEGORIES,
+    ELSEWHERE,
     EPSILONS,
     HIGH,
     LOW,
@@ -39,7 +41,8 @@ rates = pytest.mark.parametrize(
 
 
 def test_every_registered_statistic_is_under_this_contract() -> None:
-    assert {kind.make for kind in ALL_KINDS} == set(STATISTICS.values())
+    assert {*(kind.make for kind in ALL_KINDS), *ELSEWHERE} == set(STATISTICS.values())
+    assert all(Path(__file__).with_name(name).is_file() for name in ELSEWHERE.values())
 
 
 def assert_value_is_possible(kind: Kind, query: Any, value: Any, rows: int) -> None:

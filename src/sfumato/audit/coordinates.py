@@ -1,15 +1,21 @@
-"""Laws taken apart: the coordinates in which two laws differ, as scalar noise around a center, clamped."""
+"""Laws taken apart: the independent coordinates in which two laws differ, and noise around a center."""
 
 import math
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sfumato.errors import NotSupported
-from sfumato.laws import Clamped, Geometric, Joint, Law, Point, Shifted
+from sfumato.laws import Clamped, DiscreteGaussian, DiscreteLaplace, Geometric, Joint, Law, Point, Shifted
+from sfumato.quantile_methods.crossings import ScansLaw
+from sfumato.quantile_methods.independent import NodesLaw
 
 Pair = tuple[Law, Law]
+# Audits compare every outcome of thousands of laws: more than this would take minutes.
+MOST_OUTCOMES = 20_000
+# Noise whose log ratio is monotone between the centers, and whose tails are known.
+NOISES = (DiscreteLaplace, DiscreteGaussian, Geometric)
 
 
 class Bounds(NamedTuple):
@@ -20,26 +26,55 @@ class Bounds(NamedTuple):
 
 
 def changed_coordinates(left: Law, right: Law) -> list[Pair]:
-    """The pairs of scalar laws in which two laws with independent coordinates differ.
+    """The pairs of laws in which two laws with independent coordinates differ.
 
-    Each pair is moved by the same integer, to where the center of the left law is 0.
+    Scalar noise is compared around 0: see `moved`. Other laws are compared as they are.
     """
     if _shape(left) != _shape(right):
         # The form of the answer tells the two apart with certainty, as two points would.
         return [(Point(0), Point(1))]
     if isinstance(left, Joint) and isinstance(right, Joint):
-        parts = zip(left.parts, right.parts, strict=True)
-        return [pair for one, other in parts for pair in changed_coordinates(one, other)]
+        return _among(left.parts, right.parts)
+    if isinstance(left, NodesLaw) and isinstance(right, NodesLaw):
+        return _among(left.nodes, right.nodes)
+    if isinstance(left, ScansLaw) and isinstance(right, ScansLaw) and left.count > MOST_OUTCOMES:
+        return _among(*([scan.law(law.counts) for scan in law.scans] for law in (left, right)))
     if isinstance(left, Shifted) and isinstance(right, Shifted) and isinstance(left.center, np.ndarray):
         if left.noise == right.noise:
             places = np.flatnonzero(left.center != right.center).tolist()
         else:
             places = list(range(len(left.center)))
         return [pair for i in places for pair in changed_coordinates(_entry(left, i), _entry(right, i))]
-    if key_of(left) == key_of(right):
+    if is_noise(left) and is_noise(right) and key_of(left) == key_of(right):
         return []
+    return [(left, right)]
+
+
+def comparison_key(left: Law, right: Law) -> Hashable | None:
+    """What a comparison of noise depends on: two pairs of laws with the same key are equally far apart."""
+    pairs = changed_coordinates(left, right)
+    if not all(is_noise(one) and is_noise(other) for one, other in pairs):
+        return None
+    return tuple(tuple(key_of(law) for law in moved(one, other)[:2]) for one, other in pairs)
+
+
+def moved(left: Law, right: Law) -> tuple[Law, Law, int]:
+    """Two scalar laws moved together, to where the center of the left one is 0, and the way back."""
     start = center_of(left)
-    return [(_moved(left, -start), _moved(right, -start))]
+    return _moved(left, -start), _moved(right, -start), start
+
+
+def is_noise(law: Law) -> bool:
+    """Whether a law is a point, or noise around a center, clamped or not."""
+    if isinstance(law, Clamped):
+        return is_noise(law.law)
+    if isinstance(law, Shifted):
+        return isinstance(law.center, int) and isinstance(law.noise, NOISES)
+    return isinstance(law, Point)
+
+
+def _among(left: Any, right: Any) -> list[Pair]:
+    return [pair for one, other in zip(left, right, strict=True) for pair in changed_coordinates(one, other)]
 
 
 def center_of(law: Law) -> int:
@@ -84,9 +119,11 @@ def key_of(law: Law) -> Hashable:
     raise _not_supported(law)
 
 
-def _shape(law: Law) -> Hashable:
+def _shape(law: Any) -> Hashable:
     if isinstance(law, Joint):
         return tuple(_shape(part) for part in law.parts)
+    if isinstance(law, NodesLaw | ScansLaw):
+        return len(law.nodes if isinstance(law, NodesLaw) else law.scans)
     if isinstance(law, Clamped):
         return _shape(law.law)
     return len(law.center) if isinstance(law, Shifted) and isinstance(law.center, np.ndarray) else "scalar"

@@ -1,31 +1,29 @@
-"""Audits of laws: the loss between those of two neighbouring data sets, and the worst of all small ones.
-
-Pure losses are exact. For approximate and zCDP costs see `divergence.py`: lower bounds near the truth.
-"""
+"""Audits of laws: the loss between those of two neighbouring data sets, and the worst of all small ones."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from sfumato.audit import listed
-from sfumato.audit.divergence import comparison, concentrated, hockey_stick, laplace_exponent, log_ratio
-from sfumato.audit.listed import Listed
+from sfumato.audit.compare import Comparison, Listing, cells_of, compare, is_listed, listing
+from sfumato.audit.coordinates import comparison_key
+from sfumato.audit.divergence import FINER
 from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
 from sfumato.checks import shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter
-from sfumato.grid import Floats
 from sfumato.laws import Law
 from sfumato.mechanisms import GaussianMechanism
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Neighbours, PureDP, check_neighbours
 from sfumato.quantile_methods import AnyQuery
 from sfumato.query import Cost
 from sfumato.statistics import Statistic
+
+Verdict = Literal["holds", "VIOLATED", "undecided"]
 
 # Laws are compared in float64: tails are right to about 1e-12 of their size, log ratios to about 1e-13.
 ROUNDING = 1e-9
@@ -37,32 +35,47 @@ class Loss:
     """The privacy loss between two laws, in the currency of what was charged.
 
     `amount` is an epsilon for a pure charge, a delta at the charged epsilon for an approximate one, and a
-    rho for zCDP; `charged` is what it may be at most. `exponent` is the same epsilon as an exact number,
-    known for a pure charge on Laplace noise.
+    rho for zCDP; `charged` is what it may be at most. `upper` bounds the loss from above where `amount` is
+    not all
+    of it; None if it is. `exponent` is the same epsilon as an exact number, known for a pure charge on
+    Laplace
+    noise.
 
     Guarantee:
-        A pure loss is exact: over all outcomes, and with `exponent` without any rounding. For approximate
-        and zCDP costs `amount` is a lower bound near the truth: outcomes of wide laws are merged into
-        blocks, and a rho is the largest of four Rényi orders. So "not `holds`" refutes a charge; "`holds`"
-        proves a pure one, and is evidence for the others, whose proofs are in docs/proofs/gaussian.md.
+        The loss lies between `amount` and `upper`, so that "VIOLATED" refutes the charge on this pair and
+        "holds"
+        proves it, up to the rounding of float64 (none with `exponent`); what lies between is "undecided".
+        Both
+        are equal for pure costs, and for every cost of a law whose outcomes can be listed, but for the
+        search over
+        orders of a rho. What is exact elsewhere is said at `Comparison`.
 
     >>> loss = Loss(amount=0.5, charged=1.0, cost=PureDP(1))
-    >>> loss.holds, loss.tightness
-    (True, 0.5)
+    >>> loss.holds, loss.tightness, Loss(amount=0.5, charged=1.0, cost=PureDP(1), upper=2.0).verdict
+    (True, 0.5, 'undecided')
     """
 
     amount: float
     charged: float
     cost: Cost
     exponent: Fraction | None = None
+    upper: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the loss is at most the charge: proved, refuted, or neither."""
+        if self.exponent is not None and self.exponent > _pure_epsilon(self.cost):
+            return "VIOLATED"
+        slack = 0.0 if isinstance(self.cost, ApproxDP) else LOG_ROUNDING
+        most = self.charged * (1 + ROUNDING) + slack
+        if self.amount > most:
+            return "VIOLATED"
+        return "holds" if self.upper is None or self.upper <= most else "undecided"
 
     @property
     def holds(self) -> bool:
-        """Whether the loss is at most the charge: exactly if known so, else up to the rounding of float64."""
-        if self.exponent is not None and self.exponent > _pure_epsilon(self.cost):
-            return False
-        slack = 0.0 if isinstance(self.cost, ApproxDP) else LOG_ROUNDING
-        return self.amount <= self.charged * (1 + ROUNDING) + slack
+        """Whether the loss is at most the charge, for certain."""
+        return self.verdict == "holds"
 
     @property
     def tightness(self) -> float:
@@ -77,8 +90,9 @@ class WorstCase:
     """The largest loss over all neighbouring pairs of small data sets, and a pair that attains it.
 
     Guarantee:
-        `left` and `right` are neighbours whose loss is `loss`, and none of the `pairs` compared has a larger
-        one. What is exact and what is a lower bound is said at `Loss`.
+        `left` and `right` are neighbours whose loss is at least `loss.amount`; the loss of none of the
+        `pairs`
+        that were compared is above `loss.upper`, or above the amount if that is None.
 
     >>> from sfumato.mechanisms import LaplaceMechanism
     >>> worst = worst_case(LaplaceMechanism(sensitivity=1, scale=Fraction(2)))
@@ -93,19 +107,19 @@ class WorstCase:
     right: Any
 
     def __str__(self) -> str:
-        verdict = "holds" if self.loss.holds else "VIOLATED"
         worst = f"worst loss {self.loss.tightness:.4f} of {self.loss.cost!r}"
-        return f"{self.target}: {self.pairs:,} pairs, {worst}, {verdict}"
+        return f"{self.target}: {self.pairs:,} pairs, {worst}, {self.loss.verdict}"
 
 
 def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
     """The privacy loss of what a session would release, between two inputs that should be neighbours.
 
     Guarantee:
-        The laws compared are those that a session draws from. Exact for pure costs; for approximate and zCDP
-        costs a lower bound near the truth, because outcomes of wide laws are merged into blocks and four
-        Rényi orders are looked at. Merging never increases a divergence, so that a loss above the charge is
-        always a violation.
+        The laws compared are those that a session draws from. Exact for pure costs, but for recursive
+        quantiles
+        on grids too fine to list, of which it finds a loss that is attained; for approximate and zCDP costs
+        between two certain bounds. So a loss above the charge is always a violation, and one that "holds" is
+        proved for this pair.
 
     Args:
         target: a query with its neighbour relation, or a mechanism.
@@ -114,14 +128,14 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
     Raises:
         InvalidParameter: no neighbour relation, two types of column, or, under substitution, two numbers of
             rows: such columns have public facts that differ and are no neighbours.
-        NotSupported: an approximate cost of laws that differ in more than three coordinates.
+        NotSupported: laws whose outcomes can be neither listed nor taken apart.
 
     >>> from sfumato.mechanisms import LaplaceMechanism
     >>> round(exact(LaplaceMechanism(sensitivity=1, scale=Fraction(2)), 3, 4).amount, 12)
     0.5
     """
     if not isinstance(target, Statistic):
-        return _loss(target.law(left), target.law(right), _mechanism_cost(target))
+        return loss_of(compare(target.law(left), target.law(right)), mechanism_cost(target))
     relation = check_neighbours(target.neighbours)
     columns = admit(left), admit(right)
     if relation == "substitution" and columns[0].rows != columns[1].rows:
@@ -130,8 +144,8 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
     query, other = (target.bind(each, Field(), relation) for each in columns)
     if query != other:
         raise InvalidParameter("left and right must be columns of one type, both with room for nulls or none")
-    first, second = (_law(query, each) for each in columns)
-    return _loss(first, second, _least_cost(query))
+    first, second = (law_on(query, each) for each in columns)
+    return loss_of(compare(first, second), least_cost(query))
 
 
 def worst_case(
@@ -144,8 +158,7 @@ def worst_case(
     integer vectors up to its sensitivity apart.
 
     Guarantee:
-        No pair is left out. For pure costs the figure is exact; for approximate and zCDP costs it is a lower
-        bound near the truth (outcomes of wide laws are merged into blocks, four Rényi orders are looked at).
+        No pair is left out. What is exact and what lies between two bounds is said at `Loss`.
 
     Args:
         target: a query, or a mechanism.
@@ -171,69 +184,82 @@ def worst_case(
 
     @cache
     def law(indices: tuple[int, ...]) -> Law:
-        return _law(query, column(indices, records))
+        return law_on(query, column(indices, records))
 
-    cost, seen = _least_cost(query), _Worst()
+    seen = Worst(least_cost(query))
     for left, right in neighbouring_pairs(records, size, relation):
-        seen.add(law(left), law(right), cost, (left, right))
+        seen.add(law(left), law(right), (left, right))
     return seen.worst_case(
         f"{query.name}, {relation}", lambda indices: tuple(records[index] for index in indices)
     )
 
 
 def _worst_of_mechanism(mechanism: Mechanism, cells: int) -> WorstCase:
-    cost, seen = _mechanism_cost(mechanism), _Worst()
+    seen = Worst(mechanism_cost(mechanism))
     for left, right in neighbouring_values(mechanism, cells):
-        seen.add(mechanism.law(left), mechanism.law(right), cost, (left, right))
+        seen.add(mechanism.law(left), mechanism.law(right), (left, right))
     return seen.worst_case(type(mechanism).__name__, lambda value: value)
 
 
-class _Worst:
+class Worst:
     """The largest loss so far. Many pairs of laws compare alike, and are compared once."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost: Cost) -> None:
+        self.cost = cost
+        self.pairs = 0
         self._losses: dict[Any, Loss] = {}
-        self._lists: dict[int, tuple[Any, Floats]] = {}
-        self._pairs = 0
+        self._lists: dict[int, tuple[Any, Listing]] = {}
         self._worst: tuple[Loss, Any] | None = None
+        self._upper = 0.0
 
-    def add(self, left: Law, right: Law, cost: Cost, inputs: tuple[Any, Any]) -> None:
-        self._pairs += 1
-        if isinstance(left, Listed):
-            loss = _listed_loss(self._listed(left), self._listed(right), cost)
-        else:
-            key = comparison(left, right)
-            if key in self._losses:
-                return
-            loss = self._losses[key] = _loss(left, right, cost)
+    def add(self, left: Law, right: Law, inputs: tuple[Any, Any]) -> Loss:
+        """Compare two laws, and keep their inputs if there is none worse."""
+        self.pairs += 1
+        loss = self._loss(left, right)
+        self._upper = max(self._upper, loss.amount if loss.upper is None else loss.upper)
         # A violation that only exact numbers can tell comes before a loss that is larger by rounding.
         if self._worst is None or _rank(loss) > _rank(self._worst[0]):
             self._worst = loss, inputs
+        return loss
 
-    def _listed(self, law: Any) -> Floats:
+    def _loss(self, left: Law, right: Law) -> Loss:
+        if is_listed(left) and is_listed(right):
+            return loss_of(cells_of(self._listed(left), self._listed(right)), self.cost)
+        key = comparison_key(left, right)
+        if key is None:
+            return loss_of(compare(left, right), self.cost)
+        if key not in self._losses:
+            self._losses[key] = loss_of(compare(left, right), self.cost)
+        return self._losses[key]
+
+    def _listed(self, law: Any) -> Listing:
         # A law is compared with many neighbours; it is kept with its list, so that its id stays its own.
         if id(law) not in self._lists:
-            self._lists[id(law)] = law, listed.log_probabilities(law)
+            self._lists[id(law)] = law, listing(law)
         return self._lists[id(law)][1]
 
     def worst_case(self, target: str, shown_as: Callable[[Any], Any]) -> WorstCase:
+        """The worst of all pairs that were added."""
         if self._worst is None:
             raise InvalidParameter("there are no neighbouring pairs to audit")
         loss, (left, right) = self._worst
-        return WorstCase(target, loss, self._pairs, shown_as(left), shown_as(right))
+        if self._upper > loss.amount:
+            loss = replace(loss, upper=self._upper)
+        return WorstCase(target, loss, self.pairs, shown_as(left), shown_as(right))
 
 
 def _rank(loss: Loss) -> tuple[bool, float]:
-    return not loss.holds, loss.amount
+    return loss.verdict == "VIOLATED", loss.amount
 
 
-def _law(query: Any, data: Column) -> Law:
+def law_on(query: Any, data: Column) -> Law:
+    """The law that a session draws from."""
     query.check(data)
     law: Law = query.law(query.look(data))
     return law
 
 
-def _least_cost(query: Any) -> Cost:
+def least_cost(query: Any) -> Cost:
     """The smaller of the cost that a query states and the price that a ledger takes for its event."""
     cost, event = query.cost, query.event
     if isinstance(cost, PureDP) and event.pure_epsilon is not None:
@@ -243,7 +269,8 @@ def _least_cost(query: Any) -> Cost:
     return cast(Cost, cost)
 
 
-def _mechanism_cost(mechanism: Mechanism) -> Cost:
+def mechanism_cost(mechanism: Mechanism) -> Cost:
+    """What the event of a mechanism charges."""
     if isinstance(mechanism, GaussianMechanism):
         return ZCDP(mechanism.event.rho)
     return PureDP(mechanism.event.pure_epsilon)
@@ -261,25 +288,21 @@ def _charged(cost: Cost) -> float:
     return float(cost.epsilon if isinstance(cost, PureDP) else cost.rho)
 
 
-def _loss(left: Law, right: Law, cost: Cost) -> Loss:
-    if isinstance(left, Listed) and isinstance(right, Listed):
-        return _listed_loss(listed.log_probabilities(left), listed.log_probabilities(right), cost)
+def loss_of(found: Comparison, cost: Cost) -> Loss:
+    """The loss of a comparison in the currency of a cost."""
     if isinstance(cost, ApproxDP):
-        amount = hockey_stick(left, right, float(cost.epsilon))
+        for finer in FINER:
+            between = found.finer_delta(cost.epsilon, finer)
+            if not between.lower <= cost.delta < between.upper:
+                break
     elif isinstance(cost, ZCDP):
-        amount = concentrated(left, right)
+        between = found.rho(thorough=False)
+        if between.lower <= cost.rho < between.upper:
+            between = found.rho()
     elif isinstance(cost, PureDP | Amount):
-        return Loss(log_ratio(left, right), _charged(cost), cost, laplace_exponent(left, right))
+        between = found.epsilon()
     else:
         raise InvalidParameter(f"cost must be a budget, got {shown(cost)}")
-    return Loss(amount, _charged(cost), cost)
-
-
-def _listed_loss(left: Floats, right: Floats, cost: Cost) -> Loss:
-    if isinstance(cost, ApproxDP):
-        amount = listed.hockey_stick(left, right, float(cost.epsilon))
-    elif isinstance(cost, ZCDP):
-        amount = listed.concentrated(left, right)
-    else:
-        amount = listed.log_ratio(left, right)
-    return Loss(amount, _charged(cost), cost)
+    pure = isinstance(cost, PureDP | Amount)
+    upper = between.upper if between.upper > between.lower else None
+    return Loss(between.lower, _charged(cost), cost, found.exponent if pure else None, upper)

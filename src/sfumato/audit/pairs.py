@@ -11,7 +11,7 @@ from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.mechanisms import ClampedGeometric, GaussianMechanism, LaplaceMechanism
 from sfumato.privacy import Neighbours
-from sfumato.statistics import Count, Histogram, Statistic
+from sfumato.statistics import Count, FirstPassing, Histogram, MostCommon, Statistic
 from sfumato.statistics.count import Condition
 from sfumato.statistics.sum import Bounded
 
@@ -21,7 +21,7 @@ Mechanism = LaplaceMechanism | GaussianMechanism | ClampedGeometric
 
 def universe(query: Statistic, cells: int) -> Records:
     """Records for a query: `cells` of its possible values, with nulls and values out of bounds."""
-    if isinstance(query, Histogram) and query.categories is not None:
+    if isinstance(query, Histogram | MostCommon) and query.categories is not None:
         return (*query.categories[:cells], _stranger(query.categories[0]), None)
     if isinstance(query, Condition) and query.equals is not None:
         listed = query.equals if isinstance(query.equals, tuple) else (query.equals,)
@@ -33,6 +33,9 @@ def universe(query: Statistic, cells: int) -> Records:
         return (0.0, 1.0, math.nan)
     if isinstance(query, Condition):
         return (True, False, None)
+    if isinstance(query, FirstPassing):
+        points = query.thresholds[:cells].tolist()
+        return (*points, points[-1] + 1.0, -math.inf, math.nan)
     if isinstance(query, Bounded):
         low, high = float(query.lower), float(query.upper)
     elif isinstance(query, Histogram) and query.grid is not None:

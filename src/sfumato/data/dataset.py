@@ -1,6 +1,7 @@
 """A data set: a frame of private data with the public facts that every release of it rests on."""
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +104,11 @@ class Dataset:
             self._admitted[name] = admit(self._columns[name], name)
         return self._admitted[name]
 
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Copies of the columns by name, of the types given, for code that computes scores from them."""
+        return _Copies(self._columns)
+
     def field(self, name: str) -> Field:
         """The declared public facts of a column, empty if it is not in the schema."""
         return self.schema.get(name, Field())
@@ -111,6 +117,22 @@ class Dataset:
         if not isinstance(name, str) or name not in self._columns:
             known = ", ".join(map(repr, list(self._columns)[:20])) or "none"
             raise SchemaMismatch(f"column {shown(name)} is not in the data, whose columns are {known}")
+
+
+class _Copies(Mapping[str, Any]):
+    """Columns by name, each copied when it is asked for, so that no code can change the data by them."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = columns
+
+    def __getitem__(self, name: str) -> Any:
+        return copy.deepcopy(self._columns[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def _is_name(name: object) -> bool:

@@ -33,11 +33,13 @@ def read_release(stored: str | Mapping[str, Any]) -> Release:
         # Only what `to_dict` wrote is read: text that writes back the same, and a table that can be drawn.
         if not isinstance(query.column, str) or record["outcome"] != [str(part) for part in outcome]:
             raise ValueError
-        if not query.possible(outcome):
+        # The relation was known when the release was drawn; a choice would take another for none.
+        if record["parameters"]["neighbours"] is None or not query.possible(outcome):
             raise ValueError
         release = Release(query, outcome, private=record["private"] is True)
         if len(release._table()) - 1 != len(query.labels()):
             raise ValueError
+        release.to_dict()  # whatever a reader may ask for can be computed
     except InvalidParameter:
         raise
     except (

@@ -1,6 +1,7 @@
 """Laws: discrete distributions with exact samplers, and the only folder that makes randomness."""
 
 from sfumato.laws.bits import Bits, KeyedBits, SeededBits, SystemBits, default_bits
+from sfumato.laws.bounded import BoundedNoise
 from sfumato.laws.choice import Choice, weight_table
 from sfumato.laws.clamped import Clamped
 from sfumato.laws.coins import bernoulli, bernoulli_exp, exp_bounds
@@ -10,10 +11,13 @@ from sfumato.laws.gaussian import DiscreteGaussian
 from sfumato.laws.geometric import Geometric
 from sfumato.laws.laplace import DiscreteLaplace
 from sfumato.laws.law import Law
+from sfumato.laws.selection import Peeled, Selection
 from sfumato.laws.shifted import Shifted
+from sfumato.laws.truncated import TruncatedLaplace
 
 __all__ = [
     "Bits",
+    "BoundedNoise",
     "Choice",
     "Clamped",
     "DiscreteGaussian",
@@ -23,10 +27,13 @@ __all__ = [
     "Joint",
     "KeyedBits",
     "Law",
+    "Peeled",
     "Point",
     "SeededBits",
+    "Selection",
     "Shifted",
     "SystemBits",
+    "TruncatedLaplace",
     "bernoulli",
     "bernoulli_exp",
     "default_bits",

@@ -164,6 +164,10 @@ class Chain:
         """The number of points in a tuple."""
         return len(self._gaps) - 1
 
+    def misfits(self) -> tuple[Integers, tuple[Fraction, ...], Fraction]:
+        """The positions of all records, the wanted gaps and the rate, for audits that compare two chains."""
+        return self._order.at(np.arange(1, self._order.size + 1)), tuple(self._gaps), self._rate.c
+
     def sample(self, bits: Bits, size: None = None) -> tuple[int, ...]:
         """One tuple."""
         while True:

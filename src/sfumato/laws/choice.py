@@ -68,6 +68,11 @@ class Choice:
         """The number of indices."""
         return self._weights.points
 
+    @property
+    def ends(self) -> Integers:
+        """One past the last index of each run of equally likely ones, for audits that compare run by run."""
+        return self._weights.ends
+
     def probability(self, outcome: int) -> Fraction:
         """The exact probability of an index; zero outside 0..points-1."""
         if not 0 <= outcome < self.points:
@@ -135,7 +140,7 @@ def _log(value: Fraction) -> float:
 
 
 def _read(weights: Any) -> Weights:
-    array = np.asarray(weights)
+    array = _array(weights)
     if array.ndim == 1 and array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return FloatWeights(array.astype(np.float64))
     exact = _integers("weights", weights)
@@ -143,8 +148,17 @@ def _read(weights: Any) -> Weights:
     return RunWeights(np.ones(len(exact), dtype=np.int64), levels.ravel(), table)
 
 
-def _integers(name: str, values: Any) -> NDArray[Any]:
+def _array(values: Any) -> NDArray[Any]:
     array = np.asarray(values)
+    # NumPy reads a list that has an integer from 2^63 on beside a smaller one as floats.
+    mixed = array.dtype.kind == "f" and not isinstance(values, np.ndarray)
+    if mixed and all(isinstance(value, int | np.integer) for value in values):
+        return np.array(values, dtype=object)
+    return array
+
+
+def _integers(name: str, values: Any) -> NDArray[Any]:
+    array = _array(values)
     whole_numbers = array.dtype.kind in "iu" or (
         array.dtype.kind == "O" and all(isinstance(v, int | np.integer) for v in array.flat)
     )

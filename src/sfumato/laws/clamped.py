@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.checks import shown
+from sfumato.checks import keep, shown, whole
 from sfumato.errors import InvalidParameter
 from sfumato.laws.bits import Bits, Integers
 from sfumato.laws.law import Law, as_floats, log_cdf, log_sf, smallest_radius
@@ -41,6 +41,7 @@ class Clamped:
     upper: int | None
 
     def __post_init__(self) -> None:
+        keep(self, lower=end("lower", self.lower), upper=end("upper", self.upper))
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise InvalidParameter(
                 f"lower must be at most upper, got lower={shown(self.lower)}, upper={shown(self.upper)}"
@@ -154,3 +155,8 @@ def _tail_moments(tail: Callable[[Integers], Any], end: int | None) -> tuple[flo
         first += float(terms.sum())
         second += float((terms * (2.0 * middle + 1)).sum())
     return first, second
+
+
+def end(name: str, value: object) -> int | None:
+    """A limit of outcomes as a plain integer, or None for no limit."""
+    return None if value is None else whole(name, value, least=-(2**1000), most=2**1000)

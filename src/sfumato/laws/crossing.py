@@ -90,6 +90,11 @@ class FirstCrossing:
         """The number of outcomes: one for each value, and one for no crossing."""
         return len(self.values) + 1
 
+    @property
+    def count(self) -> int:
+        """The number of outcomes, for audits that list them."""
+        return self.points
+
     def outcomes(self) -> Integers:
         """Every outcome, 0..points-1."""
         return np.arange(self.points, dtype=np.int64)

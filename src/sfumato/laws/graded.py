@@ -39,6 +39,11 @@ class Graded:
         """The number of points."""
         return int(self._ends[-1])
 
+    @property
+    def ends(self) -> Integers:
+        """One past the last point of each run, for audits that compare run by run."""
+        return self._ends
+
     def sample(self, bits: Bits) -> int:
         """One point."""
         word = int(bits.words(1)[0])

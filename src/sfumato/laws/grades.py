@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from sfumato.checks import positive, whole
+from sfumato.checks import keep, positive, whole
 from sfumato.laws.bits import Integers
 from sfumato.laws.coins import exp_bounds
 from sfumato.laws.law import Floats
@@ -41,9 +41,8 @@ class Grades:
     bits: int = _TOP_BITS
 
     def __post_init__(self) -> None:
-        positive("c", self.c)
-        whole("parts", self.parts, least=1, most=MAX_PARTS)
-        whole("bits", self.bits, least=_TOP_BITS, most=400)
+        keep(self, c=positive("c", self.c), parts=whole("parts", self.parts, least=1, most=MAX_PARTS))
+        keep(self, bits=whole("bits", self.bits, least=_TOP_BITS, most=400))
 
     @cached_property
     def unit(self) -> int:

@@ -31,6 +31,8 @@ class Weights(Protocol):
     @property
     def points(self) -> int: ...
     @property
+    def ends(self) -> Integers: ...
+    @property
     def total(self) -> Fraction: ...
     def weight(self, index: int) -> Fraction: ...
     def log_weights(self, index: Integers) -> Floats: ...
@@ -127,6 +129,11 @@ class RunWeights:
         self.total = Fraction(sum(self._masses))
         if not self.total:
             raise InvalidParameter("weights must not all be zero")
+
+    @property
+    def ends(self) -> Integers:
+        """One past the last point of each run; points of a run weigh the same."""
+        return self._ends
 
     def weight(self, index: int) -> Fraction:
         """The weight of one point."""
@@ -251,6 +258,11 @@ class FloatWeights:
                 tops.tolist(), bottoms.tolist(), ordered[self._first].tolist(), strict=True
             )
         ]
+
+    @property
+    def ends(self) -> Integers:
+        """One past each cell."""
+        return np.arange(1, self.points + 1)
 
     @property
     def total(self) -> Fraction:

@@ -1,12 +1,15 @@
 """Mechanisms: frozen public parameters, the event that they cost, and the law that they draw from."""
 
+from sfumato.laws.selection import Peeled, Selection
 from sfumato.mechanisms.above_threshold import AboveThreshold
 from sfumato.mechanisms.additive import Additive, Noise, Sensitivity, additive
-from sfumato.mechanisms.exponential import ExponentialMechanism, Peeled, Selection, TopMechanism
+from sfumato.mechanisms.bounded_noise import BoundedAnswers, BoundedComparison, BoundedNoiseMechanism
+from sfumato.mechanisms.exponential import ExponentialMechanism, TopMechanism
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.geometric import ClampedGeometric
 from sfumato.mechanisms.laplace import LaplaceMechanism
-from sfumato.mechanisms.sparse import Sparse, SparseMechanism, Transcripts
+from sfumato.mechanisms.sparse import Sparse, SparseMechanism
+from sfumato.mechanisms.transcripts import Transcripts
 
 # Every mechanism that disturbs a number: the contract tests read it, so that none misses the exact audit.
 MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[ClampedGeometric], ...] = (
@@ -19,6 +22,9 @@ __all__ = [
     "MECHANISMS",
     "AboveThreshold",
     "Additive",
+    "BoundedAnswers",
+    "BoundedComparison",
+    "BoundedNoiseMechanism",
     "ClampedGeometric",
     "ExponentialMechanism",
     "GaussianMechanism",

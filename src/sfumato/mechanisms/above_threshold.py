@@ -1,78 +1,21 @@
 """AboveThreshold: the first of many queries whose noisy answer passes a noisy threshold."""
 
-import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
-from sfumato.checks import between, compact, exact, positive, readable, whole
+from sfumato.checks import between, boolean, compact, exact, keep, positive, readable, shown, whole
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteLaplace, Geometric
 from sfumato.laws.crossing import FirstCrossing, IntegerNoise
 from sfumato.laws.law import checked_scale
+from sfumato.mechanisms.moves import AnyQueries, CountsAtOrder, Moves, Pair, SameDirection, cube_root
 from sfumato.privacy import PureEvent
-
-Bounds = tuple[Fraction, Fraction]
 
 # What a query's noise counts for against the threshold's. The noise of many queries adds up to an early
 # crossing; exact laws of uniform counts at steps of 0.03 to 3 scales have their smallest error near this.
 _QUERY_WEIGHT = 3
-
-
-@dataclass(frozen=True)
-class AnyQueries:
-    """Queries that one record moves by at most `sensitivity`, each in its own direction."""
-
-    sensitivity: int
-
-    def __post_init__(self) -> None:
-        _check_sensitivity(self.sensitivity)
-
-    def losses(self, threshold_scale: Fraction, query_scale: Fraction) -> Bounds:
-        """Bounds of the log ratio from one neighbour to the other, and back."""
-        loss = self.sensitivity / threshold_scale + 2 * self.sensitivity / query_scale
-        return loss, loss
-
-
-@dataclass(frozen=True)
-class SameDirection:
-    """Queries that one record moves by at most `sensitivity`, none up while another goes down."""
-
-    sensitivity: int
-
-    def __post_init__(self) -> None:
-        _check_sensitivity(self.sensitivity)
-
-    def losses(self, threshold_scale: Fraction, query_scale: Fraction) -> Bounds:
-        """Bounds of the log ratio when the queries go up, and when they go down."""
-        down = self.sensitivity / query_scale
-        return self.sensitivity / threshold_scale + down, down
-
-
-@dataclass(frozen=True)
-class CountsAtOrder:
-    """The queries b F - a n for the order a/b in lowest terms, under add-remove.
-
-    F are the numbers of records up to increasing points, and n is the private number of all records.
-    """
-
-    order: Fraction
-
-    def __post_init__(self) -> None:
-        order = exact("order", self.order)
-        if not 0 <= 2 * order <= 1:
-            raise InvalidParameter(
-                "order must be in [0, 1/2] (above it, scan downwards with 1 - order), "
-                f"got order={compact(order)}"
-            )
-        object.__setattr__(self, "order", order)
-
-    def losses(self, threshold_scale: Fraction, query_scale: Fraction) -> Bounds:
-        """Bounds of the log ratio when a record is added, and when one is removed."""
-        a, b = self.order.numerator, self.order.denominator
-        added = max((b - a) / threshold_scale, a / query_scale)
-        return added, a / threshold_scale + b / query_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,21 +57,27 @@ class AboveThreshold:
     2
     """
 
-    moves: AnyQueries | SameDirection | CountsAtOrder
+    moves: Moves
     threshold_scale: Fraction
     query_scale: Fraction
     one_sided: bool = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.moves, Moves):
+            raise InvalidParameter(
+                f"moves must be AnyQueries, SameDirection or CountsAtOrder, got moves={shown(self.moves)}"
+            )
+        boolean("one_sided", self.one_sided)
         for name in ("threshold_scale", "query_scale"):
-            object.__setattr__(self, name, checked_scale(name, getattr(self, name)))
+            keep(self, **{name: checked_scale(name, getattr(self, name))})
 
     @classmethod
     def general(cls, epsilon: object, sensitivity: int, *, one_sided: bool = True) -> "AboveThreshold":
         """For any queries of this sensitivity, at a pure cost of `epsilon`."""
-        unit = whole("sensitivity", sensitivity, least=1, most=2**50) / positive("epsilon", epsilon)
+        moves = AnyQueries(sensitivity)
+        unit = moves.sensitivity / positive("epsilon", epsilon)
         return cls(
-            moves=AnyQueries(sensitivity),
+            moves=moves,
             threshold_scale=2 * unit,
             query_scale=4 * unit,
             one_sided=one_sided,
@@ -137,9 +86,10 @@ class AboveThreshold:
     @classmethod
     def same_direction(cls, epsilon: object, sensitivity: int, *, one_sided: bool = True) -> "AboveThreshold":
         """For queries that a record moves in one direction, as counts under substitution."""
-        unit = whole("sensitivity", sensitivity, least=1, most=2**50) / positive("epsilon", epsilon)
+        moves = SameDirection(sensitivity)
+        unit = moves.sensitivity / positive("epsilon", epsilon)
         return cls(
-            moves=SameDirection(sensitivity),
+            moves=moves,
             threshold_scale=2 * unit,
             query_scale=2 * unit,
             one_sided=one_sided,
@@ -155,7 +105,7 @@ class AboveThreshold:
         moves = CountsAtOrder(exact("order", order))
         # Of all pairs that meet the bound, the one that minimises bT^2 + 3 bn^2; (1-q)/bT <= epsilon first.
         q = moves.order
-        share = max(1 - q, q + _cube_root(_QUERY_WEIGHT * q))
+        share = max(1 - q, q + cube_root(_QUERY_WEIGHT * q))
         unit = q.denominator / positive("epsilon", epsilon)
         return cls(
             moves=moves,
@@ -182,7 +132,7 @@ class AboveThreshold:
         return sum(self._losses, Fraction(0))
 
     @property
-    def _losses(self) -> Bounds:
+    def _losses(self) -> Pair:
         return self.moves.losses(self.threshold_scale, self.query_scale)
 
     @property
@@ -190,12 +140,12 @@ class AboveThreshold:
         """What a release costs."""
         return PureEvent(self.cost, "above-threshold")
 
-    @property
+    @cached_property
     def threshold_noise(self) -> IntegerNoise:
         """The law of the threshold's noise, before it is centred."""
         return self._noise(self.threshold_scale)
 
-    @property
+    @cached_property
     def query_noise(self) -> IntegerNoise:
         """The law of each query's noise, before it is centred."""
         return self._noise(self.query_scale)
@@ -203,7 +153,7 @@ class AboveThreshold:
     def _noise(self, scale: Fraction) -> IntegerNoise:
         return Geometric(scale) if self.one_sided else DiscreteLaplace(scale)
 
-    @property
+    @cached_property
     def centring(self) -> int:
         """What is added to the threshold so that one-sided noise does not favour either side."""
         # Only the difference of the two noises is ever compared; the integer is public, so it costs nothing.
@@ -234,9 +184,9 @@ class AboveThreshold:
         >>> AboveThreshold.same_direction(Fraction(1, 10), sensitivity=1).radius(1000, 0.95)
         199
         """
-        whole("queries", queries, least=1, most=2**40)
+        number = whole("queries", queries, least=1, most=2**40)
         failure = 1 - between("confidence", confidence, 0, 1)
-        return min(self._radius(queries, failure, Fraction(part, 16)) for part in range(1, 16))
+        return min(self._radius(number, failure, Fraction(part, 16)) for part in range(1, 16))
 
     def _radius(self, queries: int, failure: Fraction, part: Fraction) -> int:
         """The radius if this part of the failure is left to the threshold's noise."""
@@ -252,13 +202,3 @@ def _largest(noise: IntegerNoise, failure: Fraction) -> int:
     """What the magnitude of the noise exceeds with at most this probability."""
     # As a float 1 - failure would lose a small failure.
     return noise.radius(1 - failure)  # type: ignore[arg-type]  # reason: fractions are read exactly
-
-
-def _check_sensitivity(sensitivity: object) -> None:
-    whole("sensitivity", sensitivity, least=1, most=2**50)
-
-
-def _cube_root(value: Fraction) -> Fraction:
-    """The cube root of a number in [0, 8], rounded up to thousandths by integers alone."""
-    wanted = math.ceil(value * 1000**3)
-    return Fraction(bisect_left(range(2001), wanted, key=lambda root: root**3), 1000)

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from sfumato.checks import one_of
+from sfumato.checks import keep, one_of, whole
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.laplace import LaplaceMechanism
 from sfumato.privacy import ZCDP, ApproxDP, Budget, PureDP
+from sfumato.privacy.events import MAX_COORDINATES
 
 Noise = Literal["auto", "laplace", "gaussian"]
 NOISES: tuple[Noise, ...] = ("auto", "laplace", "gaussian")
@@ -36,6 +37,11 @@ class Sensitivity:
     l1: int
     l2_squared: int
     coordinates: int
+
+    def __post_init__(self) -> None:
+        keep(self, l1=whole("l1", self.l1, least=0, most=2**200))
+        keep(self, l2_squared=whole("l2_squared", self.l2_squared, least=0, most=2**400))
+        keep(self, coordinates=whole("coordinates", self.coordinates, least=0, most=MAX_COORDINATES))
 
     @classmethod
     def scalar(cls, largest: int) -> "Sensitivity":

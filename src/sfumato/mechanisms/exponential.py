@@ -4,34 +4,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.checks import between, boolean, one_of, positive, readable, shown, whole
+from sfumato.checks import between, boolean, keep, one_of, positive, readable, root_down, whole
 from sfumato.errors import InvalidParameter
-from sfumato.laws.bits import Bits, Integers, Words
-from sfumato.laws.coins import Bounds, Uniform, exp_bounds, exp_coin
-from sfumato.laws.law import Floats, elementwise
-from sfumato.privacy import ComposedEvent, PureEvent, RangeEvent
-
-Score = int | Fraction
-Scores = Sequence[int | float | Fraction] | NDArray[Any]
-Variant = Literal["flip", "exponential", "base2"]
+from sfumato.laws.selection import STEEPEST, Peeled, Score, Selection, Variant, ratio
+from sfumato.privacy import ZCDP, Budget, ComposedEvent, PureEvent, RangeEvent
 
 VARIANTS: tuple[Variant, ...] = ("flip", "exponential", "base2")
 MAX_CANDIDATES = 2**22
 MAX_PICKS = 10_000
-# A base of e^-512 already makes any step behind the best one impossible in practice; its bits stay few.
-_STEEPEST = Fraction(512)
-# Far above the error of any float64 exponential, and of a base below: nearer ties are left to integers.
-_SLACK = 2.0**-39
-# Coins of one pass.
-_CELLS = 1 << 20
-# Nodes of a Gauss rule on one panel: exact for all polynomials of degree 47.
-_NODES = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +61,7 @@ class ExponentialMechanism:
 
     def __post_init__(self) -> None:
         for name in ("sensitivity", "epsilon"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            keep(self, **{name: positive(name, getattr(self, name))})
         boolean("monotone", self.monotone)
         one_of("variant", self.variant, VARIANTS)
 
@@ -85,7 +69,7 @@ class ExponentialMechanism:
     def rate(self) -> Fraction:
         """How much the log weight falls for a score lower by one."""
         rate = self.epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)
-        return min(rate, _STEEPEST) if self.variant == "base2" else rate
+        return min(rate, STEEPEST) if self.variant == "base2" else rate
 
     @property
     def event(self) -> PureEvent | RangeEvent:
@@ -97,10 +81,10 @@ class ExponentialMechanism:
     def described(self) -> str:
         """The mechanism in words."""
         name = "permute-and-flip" if self.variant == "flip" else "exponential mechanism"
-        rate = readable(_ratio(self.rate.numerator, self.rate.denominator))
+        rate = readable(ratio(self.rate.numerator, self.rate.denominator))
         return f"{name} with a fall of {rate} a unit of score"
 
-    def law(self, scores: Scores) -> "Selection":
+    def law(self, scores: Any) -> Selection:
         """The law of the index chosen.
 
         Floats count with their exact values, so that the sensitivity must hold for them as they were rounded.
@@ -108,26 +92,28 @@ class ExponentialMechanism:
         refusing them tells nothing about a record.
 
         Args:
-            scores: an integer, a fraction or a float for every candidate ("base2": integers); more is better.
+            scores: an integer, a fraction or a float for every candidate ("base2": integers), in a list, an
+                array or a series; more is better.
 
         Raises:
             InvalidParameter: no scores or more than 2^22, or something that is no finite number.
         """
         return Selection(_read(scores, whole_only=self.variant == "base2"), self.rate, self.variant)
 
-    def radius(self, count: int, confidence: float | Fraction) -> float:
+    def radius(self, count: int, confidence: float | Fraction, *, best: int = 1) -> float:
         r"""How far below the best score the score of the candidate chosen can be.
 
         Guarantee:
             With probability at least `confidence`, :math:`1 - \beta`, the loss is at most
-            :math:`\frac1c \ln\frac{(n-1)(1-\beta)}{\beta}` for the exponential mechanism, which some scores
-            attain, and :math:`\frac1c \ln\frac{n-1}{2\beta}` for permute-and-flip (zero if negative); rounded
-            up. Both are below the textbook's :math:`\frac{2\Delta}{\varepsilon} \ln\frac n\beta`.
-            Proof: docs/proofs/exponential.md.
+            :math:`\frac1c \ln\frac{(n-m)(1-\beta)}{m\beta}` for the exponential mechanism, which some scores
+            attain, and :math:`\frac1c \ln\frac{n-m}{(m+1)\beta}` for permute-and-flip (zero if negative);
+            rounded up. Both are below the textbook's :math:`\frac1c \ln\frac n{m\beta}`, and theorems of
+            `sfumato.accuracy`. Proof: docs/proofs/exponential.md.
 
         Args:
             count: the number n of candidates.
             confidence: inside (0, 1).
+            best: how many candidates m share the best score at least.
 
         >>> flip = ExponentialMechanism(sensitivity=1, epsilon=1)
         >>> round(flip.radius(1000, 0.95), 2)
@@ -135,14 +121,19 @@ class ExponentialMechanism:
         >>> round(ExponentialMechanism(sensitivity=1, epsilon=1, variant="exponential").radius(1000, 0.95), 2)
         19.7
         """
-        others = whole("count", count, least=1, most=MAX_CANDIDATES) - 1
+        number = whole("count", count, least=1, most=MAX_CANDIDATES)
+        best = whole("best", best, least=1, most=number)
+        others = number - best
         failure = 1 - between("confidence", confidence, 0, 1)
-        odds = others / (2 * failure) if self.variant == "flip" else others * (1 - failure) / failure
+        if self.variant == "flip":
+            odds = others / ((best + 1) * failure)
+        else:
+            odds = others * (1 - failure) / (best * failure)
         if odds <= 1:
             return 0.0
         # A logarithm of a fraction errs by far less than 1e-12; below 2^-100 of c a base is off its rate.
         log = math.log(odds.numerator) - math.log(odds.denominator)
-        return (log + 1e-12) * _ratio(self.rate.denominator, self.rate.numerator) * (1 + 1e-12)
+        return (log + 1e-12) * ratio(self.rate.denominator, self.rate.numerator) * (1 + 1e-12)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,11 +164,33 @@ class TopMechanism:
     variant: Variant = "flip"
 
     def __post_init__(self) -> None:
-        whole("picks", self.picks, least=1, most=MAX_PICKS)
+        keep(self, picks=whole("picks", self.picks, least=1, most=MAX_PICKS))
         for name in ("sensitivity", "epsilon"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            keep(self, **{name: positive(name, getattr(self, name))})
         boolean("monotone", self.monotone)
         one_of("variant", self.variant, VARIANTS)
+
+    @classmethod
+    def under(
+        cls, budget: Budget, *, picks: int, sensitivity: Fraction, monotone: bool, variant: Variant
+    ) -> Self:
+        r"""The mechanism with the largest rate that a budget pays for.
+
+        A pure or approximate budget pays :math:`\varepsilon/k` a pick. A rho pays :math:`\sqrt{8\rho/k}` for
+        a mechanism of bounded range, and :math:`\sqrt{2\rho/k}`, half of that, for permute-and-flip.
+
+        >>> from sfumato.privacy import ZCDP
+        >>> kind = {"picks": 2, "sensitivity": Fraction(1), "monotone": True}
+        >>> [TopMechanism.under(ZCDP(1), variant=way, **kind).each.rate for way in ("flip", "exponential")]
+        [Fraction(1, 1), Fraction(2, 1)]
+        """
+        if isinstance(budget, ZCDP):
+            number = whole("picks", picks, least=1, most=MAX_PICKS)
+            worth = 2 if variant == "flip" else 8
+            epsilon = number * root_down(worth * budget.rho / number)
+        else:
+            epsilon = budget.epsilon
+        return cls(picks=picks, sensitivity=sensitivity, epsilon=epsilon, monotone=monotone, variant=variant)
 
     @property
     def each(self) -> ExponentialMechanism:
@@ -191,7 +204,11 @@ class TopMechanism:
         """What a release costs."""
         return ComposedEvent([self.each.event] * self.picks)
 
-    def law(self, scores: Scores) -> "Peeled":
+    def described(self) -> str:
+        """The mechanism in words."""
+        return self.each.described() + (f", {self.picks} times in turn" if self.picks > 1 else "")
+
+    def law(self, scores: Any) -> Peeled:
         """The law of the indices chosen, in the order of choice."""
         first = self.each.law(scores)
         if first.points < self.picks:
@@ -206,233 +223,23 @@ class TopMechanism:
         >>> round(TopMechanism(picks=5, sensitivity=1, epsilon=1).radius(1000, 0.95), 1)
         108.2
         """
-        whole("count", count, least=self.picks, most=MAX_CANDIDATES)
+        number = whole("count", count, least=self.picks, most=MAX_CANDIDATES)
         failure = 1 - between("confidence", confidence, 0, 1)
-        return self.each.radius(count, 1 - failure / self.picks)
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """The law of one index: by permute-and-flip, or in proportion to weights.
-
-    Guarantee:
-        `sample` draws exactly the law of the weights, given uniform bits: a float decides a coin only where
-        it is far from a tie, else integers do with the same bits. "flip" takes as many coins as there are
-        candidates, whatever the scores; the others repeat that many with a chance of at most 0.37. `logpmf`
-        errs by about 1e-12 of the larger of 1 and the logarithm. Proof: docs/proofs/exponential.md.
-
-    >>> law = Selection((3, 5, 5), Fraction(1, 2), "exponential")
-    >>> law.logpmf(np.arange(3)).round(4).tolist()
-    [-1.862, -0.862, -0.862]
-    """
-
-    scores: tuple[Score, ...]
-    rate: Fraction
-    variant: Variant
-
-    @property
-    def points(self) -> int:
-        """The number of candidates."""
-        return len(self.scores)
-
-    def outcomes(self) -> Integers:
-        """Every index."""
-        return np.arange(self.points)
-
-    def sample(self, bits: Bits, size: int | None = None) -> Any:
-        """One index, or `size` independent ones."""
-        count = 1 if size is None else whole("size", size, least=0, most=2**40)
-        draw = self._flip if self.variant == "flip" else self._reject
-        rows = max(_CELLS // self.points, 1)
-        parts = [draw(bits, min(rows, count - start)) for start in range(0, count, rows)]
-        drawn = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        return int(drawn[0]) if size is None else drawn
-
-    @elementwise
-    def logpmf(self, outcome: Floats) -> Floats:
-        """The log probability of each index."""
-        inside = (outcome >= 0) & (outcome < self.points)
-        return np.where(inside, self._logs[np.where(inside, outcome, 0).astype(np.int64)], -np.inf)
-
-    def probability(self, outcome: Any) -> Any:
-        """The probability of each index."""
-        with np.errstate(under="ignore"):
-            values = np.exp(self.logpmf(outcome))
-        return float(values) if np.ndim(values) == 0 else values
-
-    @cached_property
-    def expected_loss(self) -> float:
-        """How far the score is below the best, on average."""
-        chances = self.probability(self.outcomes())
-        gaps = np.array([_ratio(gap.numerator, gap.denominator) for gap in self.gaps])
-        possible = chances > 0
-        return float(chances[possible] @ gaps[possible])
-
-    def without(self, index: int) -> "Selection":
-        """The law once a candidate is gone."""
-        return Selection(self.scores[:index] + self.scores[index + 1 :], self.rate, self.variant)
-
-    @cached_property
-    def gaps(self) -> list[Score]:
-        """How far every score is below the best, exactly."""
-        best = max(self.scores)
-        return [best - score for score in self.scores]
-
-    @cached_property
-    def _exponents(self) -> Floats:
-        c = self.rate
-        return np.array([_ratio(c.numerator * g.numerator, c.denominator * g.denominator) for g in self.gaps])
-
-    @cached_property
-    def _chances(self) -> Floats:
-        with np.errstate(under="ignore"):
-            return np.exp(-self._exponents)
-
-    def _coin(self, index: int) -> Bounds:
-        gap = self.gaps[index]
-        return power_coin(self.rate, int(gap)) if self.variant == "base2" else exp_coin(self.rate * gap)
-
-    def _heads(self, places: Integers, bits: Bits) -> NDArray[np.bool_]:
-        """Independent coins that come up with exactly the weight of each place."""
-        words: Words = bits.words(places.size).reshape(places.shape)
-        spots = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        away = self._chances[places] - spots
-        heads: NDArray[np.bool_] = away > 0
-        for at in map(tuple, np.argwhere(np.abs(away) <= _SLACK)):
-            heads[at] = Uniform(bits, int(words[at]), 64).below(self._coin(int(places[at])))
-        return heads
-
-    def _flip(self, bits: Bits, count: int) -> Integers:
-        # The first success in random order is uniform among all successes; the best always succeeds.
-        heads = self._heads(np.broadcast_to(self.outcomes(), (count, self.points)), bits)
-        order: Integers = np.cumsum(heads, axis=1, dtype=np.int64)
-        wanted = 1 + bits.below_each(order[:, -1], count)
-        found: Integers = np.argmax(order == wanted[:, None], axis=1)
-        return found
-
-    def _reject(self, bits: Bits, count: int) -> Integers:
-        drawn = np.empty(count, dtype=np.int64)
-        waiting = np.arange(count)
-        while waiting.size:
-            # As many proposals as candidates: one is accepted with a chance of at least 1 - 1/e.
-            shape = (waiting.size, self.points)
-            places = bits.below_each(self.points, waiting.size * self.points).reshape(shape)
-            heads = self._heads(places, bits)
-            done = heads.any(axis=1)
-            first = np.argmax(heads[done], axis=1)
-            drawn[waiting[done]] = places[done][np.arange(len(first)), first]
-            waiting = waiting[~done]
-        return drawn
-
-    @cached_property
-    def _logs(self) -> Floats:
-        with np.errstate(under="ignore"):
-            if self.variant != "flip":
-                return np.asarray(-self._exponents - math.log(math.fsum(self._chances)))
-            nodes, weights = _graded_rule(math.fsum(self._chances))
-            step = max(_CELLS // len(nodes), 1)
-            parts = [self._chances[start : start + step] for start in range(0, self.points, step)]
-            others = sum(np.log1p(-part[:, None] * nodes).sum(axis=0) for part in parts)
-            integrals = [np.exp(others - np.log1p(-part[:, None] * nodes)) @ weights for part in parts]
-            return np.asarray(np.log(np.concatenate(integrals)) - self._exponents)
-
-
-@dataclass(frozen=True, eq=False)
-class Peeled:
-    """The law of several indices, each drawn from those that are left.
-
-    Guarantee:
-        `sample` follows exactly the law that `logpmf` states. Proof: docs/proofs/exponential.md.
-
-    >>> law = Peeled(Selection((0, 0, 0), Fraction(1), "flip"), 2)
-    >>> round(math.exp(law.logpmf((2, 0))), 12)
-    0.166666666667
-    """
-
-    first: Selection
-    picks: int
-
-    def sample(self, bits: Bits) -> tuple[int, ...]:
-        """One tuple of indices, in the order of choice."""
-        law, left = self.first, list(range(self.first.points))
-        chosen: list[int] = []
-        while len(chosen) < self.picks:
-            place = law.sample(bits)
-            chosen.append(left.pop(place))
-            law = law.without(place)
-        return tuple(chosen)
-
-    def logpmf(self, outcome: Sequence[int]) -> float:
-        """The log probability of a tuple of indices."""
-        law, left, total = self.first, list(range(self.first.points)), 0.0
-        if len(outcome) != self.picks or len({*outcome} & {*left}) != self.picks:
-            return -math.inf
-        for index in outcome:
-            place = left.index(index)
-            total += law.logpmf(place)
-            left.pop(place)
-            law = law.without(place)
-        return total
-
-
-def power_coin(rate: Fraction, steps: int) -> Bounds:
-    """Bounds of the probability q^steps, for the rational q = `base(rate)`, by integer arithmetic alone."""
-    top, width = base(rate)
-
-    def bounds(precision: int) -> tuple[int, int]:
-        # q <= e^(-rate/2) and ln 2 < 7/10, so that here 2^precision q^steps < 1.
-        if 10 * steps * rate >= 14 * precision and steps:
-            return 0, 1
-        # Every squaring doubles the error at most and adds a unit: 2^(bits + 2) units in all.
-        wide = precision + steps.bit_length() + 4
-        square = (top << wide) >> width, -(-(top << wide) >> width)
-        product = 1 << wide, 1 << wide
-        for place in range(steps.bit_length()):
-            if steps >> place & 1:
-                product = product[0] * square[0] >> wide, -(-product[1] * square[1] >> wide)
-            square = square[0] * square[0] >> wide, -(-square[1] * square[1] >> wide)
-        spare = wide - precision
-        return product[0] >> spare, -(-product[1] >> spare)
-
-    return bounds
-
-
-def base(rate: Fraction) -> tuple[int, int]:
-    """Integers x and y with e^-rate <= x / 2^y < 1, nearer to e^-rate than 2^-100 rate of it; rate <= 512.
-
-    >>> x, y = base(Fraction(1))
-    >>> round(x / 2**y, 12)
-    0.367879441171
-    """
-    if rate > _STEEPEST:
-        raise InvalidParameter(f"rate must be at most {_STEEPEST}, got rate={shown(rate)}")
-    width = 128 + 2 * math.ceil(rate) + math.ceil(1 / rate).bit_length()
-    return exp_bounds(rate, width)[1], width
-
-
-def _graded_rule(total: float) -> tuple[Floats, Floats]:
-    """Nodes and weights on (0, 1) for products of 1 - p s that fall as fast as e^(-total s)."""
-    edges = [0.0, 1.0]
-    while edges[1] * total > 1.5:
-        edges.insert(1, edges[1] / 2)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    low, high = np.array(edges[:-1])[:, None], np.array(edges[1:])[:, None]
-    return (low + (high - low) * (nodes + 1) / 2).ravel(), ((high - low) / 2 * weights).ravel()
-
-
-def _ratio(numerator: int, denominator: int) -> float:
-    """The nearest float of a non-negative ratio; infinite where it is out of range, as no score may raise."""
-    return math.inf if numerator.bit_length() - denominator.bit_length() > 1000 else numerator / denominator
+        return self.each.radius(number, 1 - failure / self.picks)
 
 
 def _read(scores: Any, *, whole_only: bool) -> tuple[Score, ...]:
-    if isinstance(scores, np.ndarray) and scores.ndim == 1 and scores.dtype.kind in "iuf":
+    if isinstance(scores, np.ndarray) and scores.ndim == 1:
         # Longer floats than float64 stay as they are, and are refused below.
         scores = scores.tolist()
+    elif not isinstance(scores, Sequence | np.ndarray):
+        # pandas and Polars have the one, PyArrow the other; all give plain numbers, and no number for a null.
+        listed = getattr(scores, "to_list", None) or getattr(scores, "to_pylist", None)
+        scores = listed() if listed is not None else scores
     if not isinstance(scores, Sequence) or isinstance(scores, str | bytes):
         raise InvalidParameter("scores must be a row of integers, fractions or floats")
     if not 1 <= len(scores) <= MAX_CANDIDATES:
-        raise InvalidParameter(f"scores must be 1 to {MAX_CANDIDATES} numbers, got {len(scores)}")
+        raise InvalidParameter(f"scores must be 1 to {MAX_CANDIDATES} numbers")
     return tuple(_score(item, whole_only) for item in scores)
 
 
@@ -440,9 +247,10 @@ def _score(value: object, whole_only: bool) -> Score:
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     if whole_only:
-        raise InvalidParameter('scores must be integers for variant="base2"')
+        raise InvalidParameter("scores must be integers for 'base2'")
     if isinstance(value, Fraction):
-        return value
+        # A fraction of NumPy integers keeps them, and would wrap.
+        return Fraction(int(value.numerator), int(value.denominator))
     if not isinstance(value, float | np.float32 | np.float16) or not math.isfinite(value):
         raise InvalidParameter("scores must be integers, fractions or finite floats")
     return Fraction(float(value))

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.checks import positive, shown
+from sfumato.checks import keep, positive, shown
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Clamped, Law
+from sfumato.laws.clamped import end
 from sfumato.mechanisms.laplace import LaplaceMechanism
 from sfumato.privacy import LaplaceEvent
 
@@ -33,7 +34,8 @@ class ClampedGeometric:
     upper: int | None = None
 
     def __post_init__(self) -> None:
-        positive("scale", self.scale)
+        keep(self, scale=positive("scale", self.scale))
+        keep(self, lower=end("lower", self.lower), upper=end("upper", self.upper))
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise InvalidParameter(
                 f"lower must be at most upper, got lower={shown(self.lower)}, upper={shown(self.upper)}"

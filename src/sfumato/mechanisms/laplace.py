@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.checks import positive, readable, whole
+from sfumato.checks import keep, positive, readable, whole
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteLaplace, Law, Shifted
 from sfumato.privacy import LaplaceEvent, laplace_scale
@@ -29,8 +29,8 @@ class LaplaceMechanism:
     scale: Fraction
 
     def __post_init__(self) -> None:
-        whole("sensitivity", self.sensitivity, least=1, most=2**200)
-        positive("scale", self.scale)
+        keep(self, sensitivity=whole("sensitivity", self.sensitivity, least=1, most=2**200))
+        keep(self, scale=positive("scale", self.scale))
 
     @classmethod
     def calibrated(cls, *, epsilon: Fraction, sensitivity: int) -> "LaplaceMechanism":

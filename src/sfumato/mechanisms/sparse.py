@@ -1,27 +1,23 @@
 """Sparse: which values of a stream are above a threshold, paid for by the crossings and not by the values."""
 
-import itertools
-import math
 import os
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from numbers import Integral
 from threading import Lock
-from typing import Literal, NoReturn, SupportsIndex, cast
+from typing import NoReturn, SupportsIndex
 
-import numpy as np
-
-from sfumato.checks import Number, between, boolean, compact, inside, positive, readable, shown, whole
+from sfumato.checks import Number, between, boolean, compact, inside, keep, positive, readable, shown, whole
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported
 from sfumato.laws import Bits, DiscreteLaplace
-from sfumato.laws.crossing import LARGEST_VALUE, log_tails, terms_of
-from sfumato.laws.law import Floats, checked_scale
-from sfumato.mechanisms.above_threshold import AboveThreshold, AnyQueries, SameDirection
+from sfumato.laws.crossing import LARGEST_VALUE
+from sfumato.laws.law import checked_scale
+from sfumato.mechanisms.above_threshold import AboveThreshold
+from sfumato.mechanisms.moves import AnyQueries, CountsAtOrder, Moves, SameDirection
+from sfumato.mechanisms.transcripts import Answer, Comparisons, Transcripts
 from sfumato.privacy import Accountant, PureEvent
-
-Answer = Literal["below", "above"] | int
 
 MAX_CROSSINGS = 2**30
 
@@ -33,12 +29,15 @@ class SparseMechanism:
     Guarantee:
         Pure DP, for the scales :math:`b_T` of the threshold, :math:`b_n` of the values and :math:`b_a` of the
         numbers, with :math:`\varepsilon = \Delta/b_T + 2c\Delta/b_n + c\Delta/b_a` for any values of
-        sensitivity :math:`\Delta` and :math:`c` crossings, and :math:`\Delta/b_T + c\Delta/b_n + c\Delta/b_a`
-        for values that all move in the same direction; the last term only if numbers are released. Two-sided
-        and one-sided noise cost the same. Proof: docs/proofs/above-threshold.md.
+        sensitivity :math:`\Delta` and :math:`c` crossings;
+        :math:`\max\{\Delta/b_T + c\Delta\max(1/b_n, 1/b_a),\; c\Delta/b_n + c\Delta/b_a\}` for values that
+        all move in the same direction; and :math:`\max\{(b-a)/b_T + (c-1)b/b_n,\; a/b_T + cb/b_n\} +
+        c(b-a)/b_a` for the values :math:`bF - an` at increasing points under add-remove. Terms with
+        :math:`b_a` only if numbers are released. Two-sided and one-sided noise cost the same.
+        Proof: docs/proofs/above-threshold.md.
 
     Args:
-        moves: how one record can move the values: `AnyQueries` or `SameDirection`.
+        moves: how one record can move the values: `AnyQueries`, `SameDirection` or `CountsAtOrder`.
         crossings: how many values may be above before the stream halts.
         threshold_scale: the scale of the threshold's noise, drawn once; at most 2^52.
         query_scale: the scale of the noise that each value is compared with; at most 2^52.
@@ -58,7 +57,7 @@ class SparseMechanism:
     53
     """
 
-    moves: AnyQueries | SameDirection
+    moves: Moves
     crossings: int
     threshold_scale: Fraction
     query_scale: Fraction
@@ -66,18 +65,16 @@ class SparseMechanism:
     one_sided: bool = True
 
     def __post_init__(self) -> None:
-        # Counts at an order are paid for by another formula if there are several crossings.
-        if not isinstance(self.moves, AnyQueries | SameDirection):
+        if not isinstance(self.moves, Moves):
             raise InvalidParameter(
-                f"moves must be AnyQueries or SameDirection, got moves={shown(self.moves)}"
+                f"moves must be AnyQueries, SameDirection or CountsAtOrder, got moves={shown(self.moves)}"
             )
-        crossings = whole("crossings", self.crossings, least=1, most=MAX_CROSSINGS)
-        object.__setattr__(self, "crossings", crossings)
+        keep(self, crossings=whole("crossings", self.crossings, least=1, most=MAX_CROSSINGS))
         boolean("one_sided", self.one_sided)
         for name in ("threshold_scale", "query_scale"):
-            object.__setattr__(self, name, checked_scale(name, getattr(self, name)))
+            keep(self, **{name: checked_scale(name, getattr(self, name))})
         if self.answer_scale is not None:
-            object.__setattr__(self, "answer_scale", checked_scale("answer_scale", self.answer_scale))
+            keep(self, answer_scale=checked_scale("answer_scale", self.answer_scale))
 
     @classmethod
     def calibrated(
@@ -92,21 +89,45 @@ class SparseMechanism:
     ) -> "SparseMechanism":
         """The scales of a pure cost of `epsilon` with the least noise in comparisons; see `Sparse.open`."""
         together = boolean("same_direction", same_direction)
-        sensitivity = whole("sensitivity", sensitivity, least=1, most=2**50)
         moves = (SameDirection if together else AnyQueries)(sensitivity)
+        return cls._costing(epsilon, moves, crossings, answers, one_sided)
+
+    @classmethod
+    def for_order(
+        cls,
+        epsilon: Number,
+        *,
+        order: Number,
+        crossings: int = 1,
+        one_sided: bool = True,
+        answers: Number | None = None,
+    ) -> "SparseMechanism":
+        """For counts F that pass the share `order` of all n records, under add-remove.
+
+        With the order a/b in lowest terms the values are b F - a n, for the counts F up to points that
+        increase along the stream, and the threshold is a public number of such units, usually 0. For an order
+        above 1/2 count from the other end, with 1 - order. Numbers are in the same units.
+
+        >>> mechanism = SparseMechanism.for_order(1, order=Fraction(1, 4), crossings=3)
+        >>> mechanism.cost, float(mechanism.threshold_scale / 4), float(mechanism.query_scale / 4)
+        (Fraction(1, 1), 1.75, 3.5)
+        """
+        return cls._costing(epsilon, CountsAtOrder(order), crossings, answers, one_sided)  # type: ignore[arg-type]  # reason: read exactly
+
+    @classmethod
+    def _costing(
+        cls, epsilon: Number, moves: Moves, crossings: int, answers: Number | None, one_sided: bool
+    ) -> "SparseMechanism":
         crossings = whole("crossings", crossings, least=1, most=MAX_CROSSINGS)
         total = positive("epsilon", epsilon)
         numbers = Fraction(0) if answers is None else total * inside("answers", answers)
-        # bT^2 + bn^2 is least under 1/bT + weight/bn = constant if the parts are as 1 to weight^(2/3).
-        weight = crossings if together else 2 * crossings
-        ratio = _two_thirds_power(weight)
-        unit = sensitivity * (1 + ratio) / (total - numbers)
+        threshold_scale, query_scale = moves.scales(total, crossings, numbers)
         mechanism = cls(
             moves=moves,
             crossings=crossings,
-            threshold_scale=unit,
-            query_scale=weight * unit / ratio,
-            answer_scale=crossings * sensitivity / numbers if numbers else None,
+            threshold_scale=threshold_scale,
+            query_scale=query_scale,
+            answer_scale=crossings * moves.sensitivity / numbers if numbers else None,
             one_sided=one_sided,
         )
         if mechanism.cost > total:
@@ -116,18 +137,16 @@ class SparseMechanism:
     @property
     def cost(self) -> Fraction:
         """The exact pure epsilon, of the comparisons and of the numbers."""
-        # A crossing pays its part of 1/bn each time, so c of them cost what one costs at a scale of bn/c.
-        comparisons = max(self.moves.losses(self.threshold_scale, self.query_scale / self.crossings))
-        if self.answer_scale is None:
-            return comparisons
-        return comparisons + self.crossings * self.moves.sensitivity / self.answer_scale
+        return max(
+            self.moves.losses(self.threshold_scale, self.query_scale, self.crossings, self.answer_scale)
+        )
 
     @property
     def event(self) -> PureEvent:
         """What a stream costs, however long it becomes."""
         return PureEvent(self.cost, "above-threshold")
 
-    @property
+    @cached_property
     def comparison(self) -> AboveThreshold:
         """The same noise with one crossing: its laws, its centring and its accuracy hold for each value."""
         return AboveThreshold(
@@ -137,7 +156,7 @@ class SparseMechanism:
             one_sided=self.one_sided,
         )
 
-    @property
+    @cached_property
     def answer_noise(self) -> DiscreteLaplace | None:
         """The law of what is added to each released number."""
         return None if self.answer_scale is None else DiscreteLaplace(self.answer_scale)
@@ -146,12 +165,12 @@ class SparseMechanism:
         """The mechanism in words."""
         kind = "one-sided geometric" if self.one_sided else "discrete Laplace"
         scales = " and ".join(readable(float(scale)) for scale in (self.threshold_scale, self.query_scale))
-        text = f"up to {_counted(self.crossings)} with {kind} noise of scales {scales}"
+        text = f"up to {counted(self.crossings)} with {kind} noise of scales {scales}"
         if self.answer_scale is None:
             return text
         return f"{text}, numbers with discrete Laplace noise of scale {readable(float(self.answer_scale))}"
 
-    def law(self, values: Sequence[int], threshold: int) -> "Transcripts":
+    def law(self, values: Sequence[int], threshold: int) -> Transcripts:
         """The law of all answers to these values, for audits."""
         return Transcripts(self, tuple(values), threshold)
 
@@ -189,6 +208,9 @@ class Sparse:
 
     The noise of the threshold is drawn once, when the stream is opened. Values below cost nothing more. That
     the values end before the stream halts is an outcome as any other: fewer crossed, or none.
+
+    The values are numbers that you compute, and how far one record can move them is your promise. For counts
+    about a data set `Session.open_stream` knows it, and needs none.
 
     Guarantee:
         All answers together are pure DP with `cost`, known and charged before the first value, if one record
@@ -233,11 +255,11 @@ class Sparse:
         self._mechanism, self._bits = mechanism, bits
         self._remaining = mechanism.crossings
         self._lock, self._process = Lock(), os.getpid()
-        comparison = mechanism.comparison
-        self._query_noise, self._answer_noise = comparison.query_noise, mechanism.answer_noise
+        if accountant is not None and not callable(getattr(accountant, "charge", None)):
+            raise InvalidParameter(f"accountant must be an accountant, got accountant={shown(accountant)}")
         if accountant is not None:
             accountant.charge(mechanism.event)
-        self._bar = self._threshold + comparison.centring + cast(int, comparison.threshold_noise.sample(bits))
+        self._comparisons = Comparisons(mechanism, self._threshold, bits)
 
     @classmethod
     def open(
@@ -312,7 +334,7 @@ class Sparse:
     @property
     def halted(self) -> bool:
         """Whether all crossings were told."""
-        return self._remaining == 0
+        return self._remaining <= 0
 
     @property
     def private(self) -> bool:
@@ -327,22 +349,23 @@ class Sparse:
             InvalidParameter: the value is no integer; it is not shown.
             NotSupported: the process was forked after the stream was opened.
         """
+        self.require_open()
+        number = _integer(value)
+        # Two threads must not both be told the last crossing.
+        with self._lock:
+            self.require_open()
+            answer = self._comparisons.told(number)
+            self._remaining -= answer != "below"
+            return answer
+
+    def require_open(self) -> None:
+        """Refuse if nothing more can be told: all crossings were, or this is another process."""
         # A forked process is a copy, with the same threshold and crossings of its own.
         if os.getpid() != self._process:
             raise NotSupported("a stream answers in the process that opened it: open another one here")
-        # Two threads must not both be told the last crossing.
-        with self._lock:
-            if self._remaining == 0:
-                told = _counted(self._mechanism.crossings)
-                raise BudgetExceeded(f"{told} told, as paid for: open another stream to ask for more")
-            number = _integer(value)
-            if number + cast(int, self._query_noise.sample(self._bits)) <= self._bar:
-                return "below"
-            self._remaining -= 1
-            if self._answer_noise is None:
-                return "above"
-            # Fresh noise: that of the comparison tells how high the noisy threshold can be at most.
-            return number + cast(int, self._answer_noise.sample(self._bits))
+        if self.halted:
+            told = counted(self._mechanism.crossings)
+            raise BudgetExceeded(f"{told} told, as paid for: open another stream to ask for more")
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise NotSupported("a stream cannot be copied or stored: the copy would answer with the same noise")
@@ -351,76 +374,8 @@ class Sparse:
         return f"Sparse(threshold={self._threshold}, remaining={self._remaining}, cost={compact(self.cost)})"
 
 
-@dataclass(frozen=True)
-class Transcripts:
-    """The law of all answers to a given row of values: a tuple that ends with the row or when it halts.
-
-    Guarantee:
-        `sample` runs the stream, and `logpmf` errs by about 1e-12 of the larger of 1 and the logarithm.
-        Proof: docs/proofs/above-threshold.md.
-
-    >>> law = SparseMechanism.calibrated(1, sensitivity=1, crossings=2).law([-3, 5, 4], 0)
-    >>> len(list(law.patterns())), round(sum(math.exp(law.logpmf(p)) for p in law.patterns()), 12)
-    (7, 1.0)
-    """
-
-    mechanism: SparseMechanism
-    values: tuple[int, ...]
-    threshold: int
-
-    def __post_init__(self) -> None:
-        for value in (*self.values, self.threshold):
-            whole("values and threshold", value, least=-LARGEST_VALUE, most=LARGEST_VALUE)
-
-    def patterns(self) -> Iterator[tuple[Answer, ...]]:
-        """Every transcript of "below" and "above" that can happen."""
-        for length in range(len(self.values) + 1):
-            for pattern in itertools.product(("below", "above"), repeat=length):
-                if self._possible(pattern):
-                    yield cast(tuple[Answer, ...], pattern)
-
-    def logpmf(self, transcript: Sequence[Answer]) -> float:
-        """The log probability; where numbers are released, "above" stands for any of them."""
-        if not self._possible(transcript):
-            return -math.inf
-        noise = self.mechanism.answer_noise
-        numbers = 0.0
-        for answer, value in zip(transcript, self.values, strict=False):
-            if not isinstance(answer, str):
-                numbers += -math.inf if noise is None else noise.logpmf(answer - value)
-        return numbers + self._log_pattern([answer != "below" for answer in transcript])
-
-    def sample(self, bits: Bits) -> tuple[Answer, ...]:
-        """The answers of one stream."""
-        stream, answers = Sparse(self.mechanism, self.threshold, bits), []
-        for value in self.values:
-            if stream.halted:
-                break
-            answers.append(stream.offer(value))
-        return tuple(answers)
-
-    def _possible(self, transcript: Sequence[object]) -> bool:
-        told = sum(answer != "below" for answer in transcript)
-        if told == self.mechanism.crossings:
-            return transcript[-1] != "below" and len(transcript) <= len(self.values)
-        return told < self.mechanism.crossings and len(transcript) == len(self.values)
-
-    def _log_pattern(self, above: list[bool]) -> float:
-        comparison = self.mechanism.comparison
-        bar = self.threshold + comparison.centring
-        margins = np.array([value - bar for value in self.values[: len(above)]], dtype=np.int64)
-        # Given the threshold's noise t, values of the same margin and answer are equal factors.
-        terms, _ = terms_of(margins, comparison.threshold_noise, comparison.query_noise, math.inf)
-        logs = terms.log_threshold(comparison.threshold_noise)
-        crossed = np.array(above, dtype=bool)
-        for side in (False, True):
-            places, counts = np.unique(margins[crossed == side], return_counts=True)
-            tails: Floats = log_tails(comparison.query_noise, terms.distances(places))[int(side)]
-            logs = logs + (counts[:, np.newaxis] * tails).sum(axis=0)
-        return min(float(terms.log_sum(logs[np.newaxis])[0]), 0.0)
-
-
-def _counted(crossings: int) -> str:
+def counted(crossings: int) -> str:
+    """A number of crossings in words."""
     return "1 crossing" if crossings == 1 else f"{crossings} crossings"
 
 
@@ -429,9 +384,3 @@ def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InvalidParameter("value must be a whole number")
     return int(value)
-
-
-def _two_thirds_power(value: int) -> Fraction:
-    """value^(2/3) for a positive integer, rounded up to thousandths by integers alone."""
-    root = bisect_left(range(1000 * value + 1), value**2 * 1000**3, key=lambda third: third**3)
-    return Fraction(root, 1000)

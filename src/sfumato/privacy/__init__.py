@@ -7,11 +7,13 @@ from sfumato.privacy.accountants import (
     ZCDPAccountant,
     accountant_for,
 )
+from sfumato.privacy.bounded_noise import bounded_noise_bound, bounded_noise_delta
 from sfumato.privacy.calibration import gaussian_sigma_squared, laplace_scale
 from sfumato.privacy.composition import Composition, compose
 from sfumato.privacy.conversions import pure_to_zcdp, zcdp_delta, zcdp_epsilon, zcdp_rho, zcdp_to_approx
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP, budget_from_dict
 from sfumato.privacy.events import (
+    BoundedNoiseEvent,
     ComposedEvent,
     ConcentratedEvent,
     Event,
@@ -31,6 +33,7 @@ __all__ = [
     "Accountant",
     "Amount",
     "ApproxDP",
+    "BoundedNoiseEvent",
     "Budget",
     "ComposedEvent",
     "ConcentratedEvent",
@@ -47,6 +50,8 @@ __all__ = [
     "SummedAccountant",
     "ZCDPAccountant",
     "accountant_for",
+    "bounded_noise_bound",
+    "bounded_noise_delta",
     "budget_from_dict",
     "check_neighbours",
     "compose",

@@ -6,9 +6,18 @@ from fractions import Fraction
 
 from sfumato.checks import Number, between, decimal
 from sfumato.errors import MissingExtra, NotSupported
+from sfumato.privacy.bounded_noise import bounded_epsilon, bounded_satisfied
 from sfumato.privacy.conversions import decimal_up, log_fraction, log_zcdp_delta, zcdp_epsilon
 from sfumato.privacy.definitions import ApproxDP
-from sfumato.privacy.events import Event, FreeEvent, GaussianEvent, flatten, scalar_shift
+from sfumato.privacy.events import (
+    MAX_QUERIES,
+    BoundedNoiseEvent,
+    Event,
+    FreeEvent,
+    GaussianEvent,
+    flatten,
+    scalar_shift,
+)
 from sfumato.privacy.gaussian import MAX_EPSILON, Part, log_scalar_delta, log_vector_delta
 
 __all__ = ["Composition", "compose"]
@@ -65,7 +74,8 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
 
     Raises:
         InvalidParameter: delta out of range, or something that is not an event.
-        NotSupported: the events together cost more than rho = 1e12.
+        NotSupported: the events together cost more than rho = 1e12, or bounded noise is mixed with noise of
+            another kind and no PLD can be had.
 
     References:
         [DR14] for sums, [CKS20] for zCDP, [BW18] for Gaussians, [Meiser18] for privacy-loss buckets;
@@ -85,7 +95,11 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
     pure = [cost for cost in costs if cost is not None]
     if len(pure) == len(costs):
         considered["pure sum"] = sum(pure, Fraction(0))
-    considered["zCDP"] = _zcdp_epsilon(batch, target)
+    bounded = [event for event in batch if isinstance(event, BoundedNoiseEvent)]
+    if not bounded:
+        considered["zCDP"] = _zcdp_epsilon(batch, target)
+    elif len(bounded) + len(pure) == len(batch) and (alike := _alike(bounded)) is not None:
+        considered["bounded noise"] = sum(pure, bounded_epsilon(alike, target))
     gaussians = [event for event in batch if isinstance(event, GaussianEvent)]
     if gaussians and len(gaussians) + len(pure) == len(batch):
         considered["Gaussian"] = sum(pure, _gaussian_epsilon(gaussians, target))
@@ -95,6 +109,8 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
         considered["PLD"] = decimal_up(pld_epsilon(batch, target))
     except (MissingExtra, NotSupported):
         pass
+    if not considered:
+        raise NotSupported("no proof covers this batch: bounded noise with noise of another kind needs a PLD")
     method = min(considered, key=lambda name: considered[name])
     return Composition(ApproxDP(considered[method], target), method, considered)
 
@@ -106,11 +122,19 @@ def approx_satisfied(event: Event, cost: ApproxDP) -> bool:
     if pure is not None and pure <= cost.epsilon:
         return True
     target = log_fraction(cost.delta) - 1e-12
-    if log_zcdp_delta(event.rho, cost.epsilon) <= target:
+    bounded = [part for part in parts if isinstance(part, BoundedNoiseEvent)]
+    if not bounded and log_zcdp_delta(event.rho, cost.epsilon) <= target:
         return True
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     pure_parts = [part.pure_epsilon for part in parts if part.pure_epsilon is not None]
     left = cost.epsilon - sum(pure_parts, Fraction(0))
+    if (
+        len(bounded) + len(pure_parts) == len(parts)
+        and left > 0
+        and (alike := _alike(bounded)) is not None
+        and bounded_satisfied(alike, ApproxDP(left, cost.delta))
+    ):
+        return True
     if (
         len(gaussians) + len(pure_parts) == len(parts)
         and 0 <= left <= MAX_EPSILON
@@ -123,6 +147,13 @@ def approx_satisfied(event: Event, cost: ApproxDP) -> bool:
         return Fraction(pld_delta(parts, min(cost.epsilon, Fraction(MAX_EPSILON)))) <= cost.delta
     except (MissingExtra, NotSupported):
         return False
+
+
+def _alike(events: list[BoundedNoiseEvent]) -> BoundedNoiseEvent | None:
+    """Answers with the same bounded noise as one event; None if there are none, several kinds or too many."""
+    kinds = {(event.sensitivity, event.bound, event.power) for event in events}
+    queries = sum(event.queries for event in events)
+    return BoundedNoiseEvent(*kinds.pop(), queries) if len(kinds) == 1 and queries <= MAX_QUERIES else None
 
 
 def _zcdp_epsilon(events: Sequence[Event], delta: Fraction) -> Fraction:

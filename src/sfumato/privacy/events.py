@@ -10,8 +10,9 @@ from fractions import Fraction
 from math import isqrt
 from typing import ClassVar, Union
 
-from sfumato.checks import Number, positive, shown, whole
-from sfumato.errors import InvalidParameter
+from sfumato.checks import Number, one_of, positive, shown, whole
+from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.laws.bounded import MAX_BOUND, POWERS
 from sfumato.privacy.records import (
     FORMAT,
     plain,
@@ -24,6 +25,7 @@ from sfumato.privacy.records import (
 
 MAX_SENSITIVITY, MAX_SQUARE = 2**256, 2**400
 MAX_COORDINATES, MAX_PARTS = 2**32, 1_000_000
+MAX_QUERIES = 10**7
 
 
 class _Simple:
@@ -121,6 +123,45 @@ class GaussianEvent(_Simple):
     def rho(self) -> Fraction:
         """The exact zCDP cost."""
         return self.sensitivity_squared / (2 * self.sigma_squared)
+
+
+@dataclass(frozen=True, repr=False)
+class BoundedNoiseEvent(_Simple):
+    r"""Bounded noise was added to each of several integers, asked for one after the other.
+
+    Guarantee:
+        :math:`(\varepsilon, \delta)`-DP along the curve of `bounded_noise_delta`, if one change of a record
+        moves each of the `queries` integers by at most `sensitivity`. Some outcomes are possible for one of
+        two neighbours only, so there is no pure and no zCDP cost. Proof: docs/proofs/bounded-noise.md.
+
+    References:
+        [DaganKur22].
+
+    >>> BoundedNoiseEvent(sensitivity=1, bound=124, power=2, queries=10).pure_epsilon is None
+    True
+    """
+
+    TYPE: ClassVar[str] = "bounded"
+    sensitivity: int
+    bound: int
+    power: int
+    queries: int
+
+    def __init__(self, sensitivity: int, bound: int, power: int, queries: int) -> None:
+        object.__setattr__(self, "sensitivity", whole("sensitivity", sensitivity, least=1, most=MAX_BOUND))
+        object.__setattr__(self, "bound", whole("bound", bound, least=1, most=MAX_BOUND))
+        object.__setattr__(self, "power", one_of("power", power, POWERS))
+        object.__setattr__(self, "queries", whole("queries", queries, least=1, most=MAX_QUERIES))
+
+    @property
+    def pure_epsilon(self) -> None:
+        """None: an outcome can tell two neighbours apart for certain."""
+        return None
+
+    @property
+    def rho(self) -> Fraction:
+        """Always refused: an outcome can tell two neighbours apart for certain, so there is no zCDP cost."""
+        raise NotSupported(f"{self!r} has no finite zCDP cost: state an ApproxDP cost")
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,7 +330,9 @@ class ComposedEvent:
         return {"format": FORMAT, "type": self.TYPE, "parts": [part.to_dict() for part in self.parts]}
 
 
-SimpleEvent = LaplaceEvent | GaussianEvent | PureEvent | RangeEvent | ConcentratedEvent | FreeEvent
+SimpleEvent = (
+    LaplaceEvent | GaussianEvent | BoundedNoiseEvent | PureEvent | RangeEvent | ConcentratedEvent | FreeEvent
+)
 Event = Union[SimpleEvent, ComposedEvent]  # noqa: UP007 (used as text)
 
 
@@ -348,6 +391,8 @@ def event_from_dict(record: Mapping[str, object]) -> Event:
         return ConcentratedEvent(read_fraction(record, "rho"), short_text("name", record["name"]))
     if tag == "laplace":
         return LaplaceEvent(read_integer(record, "sensitivity"), read_fraction(record, "scale"))
+    if tag == "bounded":
+        return BoundedNoiseEvent(*(read_integer(record, name) for name in _FIELDS[tag]))
     square, variance = read_fraction(record, "sensitivity_squared"), read_fraction(record, "sigma_squared")
     return GaussianEvent(square, variance, read_integer(record, "coordinates"))
 
@@ -357,6 +402,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     for kind in (
         LaplaceEvent,
         GaussianEvent,
+        BoundedNoiseEvent,
         PureEvent,
         RangeEvent,
         ConcentratedEvent,

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from sfumato.checks import Number, between, shown
 from sfumato.errors import MissingExtra, NotSupported
-from sfumato.laws import DiscreteGaussian, DiscreteLaplace
+from sfumato.laws import BoundedNoise, DiscreteGaussian, DiscreteLaplace
 from sfumato.laws.law import MAX_SCALE
+from sfumato.privacy.bounded_losses import last_outcome, loss
 from sfumato.privacy.events import (
+    BoundedNoiseEvent,
     ConcentratedEvent,
     Event,
     FreeEvent,
@@ -50,6 +52,10 @@ _TRUNCATION = 1e-15
 # Outcomes further than this many sigmas have probability below 1e-60 and count as infinite loss.
 _REACH = 17
 _MOST_SINGLES = 2**16
+# Outcomes of bounded noise that together are rarer than this count as infinite loss.
+_RARE = 1e-18
+# dp-accounting needs mass that is not truncated.
+_FEWEST_FINITE = 1e-9
 _MOST_LOSS = 10_000
 _MOST_EVENTS = 10_000
 
@@ -82,7 +88,7 @@ def pld_delta(events: Iterable[Event], epsilon: Number) -> float:
         composition by at most 2e-3 (relative) in the tests, plus about 1e-12 per event for the transform.
 
     Args:
-        events: Laplace, one-coordinate Gaussian and pure events; free ones cost nothing.
+        events: Laplace, one-coordinate Gaussian, bounded-noise and pure events; free ones cost nothing.
         epsilon: in [0, 1000].
 
     Raises:
@@ -114,7 +120,7 @@ def pld_epsilon(events: Iterable[Event], delta: Number) -> float:
         exact composition by less than 3e-3 (relative) in the tests, mostly by less than 1e-4.
 
     Args:
-        events: Laplace, one-coordinate Gaussian and pure events; free ones cost nothing.
+        events: Laplace, one-coordinate Gaussian, bounded-noise and pure events; free ones cost nothing.
         delta: inside (0, 1); not so small that it drowns in the rounding of the Fourier transform.
 
     Raises:
@@ -152,9 +158,13 @@ def _delta_at(composed: Composed, epsilon: float) -> float:
 
 def _billable(events: Iterable[Event]) -> list[Event]:
     batch: list[Event] = [event for event in flatten(events) if not isinstance(event, FreeEvent)]
-    if len(batch) > _MOST_EVENTS:
-        raise NotSupported(f"a PLD composes at most {_MOST_EVENTS} events, got {len(batch)}")
+    if sum(map(_times, batch)) > _MOST_EVENTS:
+        raise NotSupported(f"a PLD composes at most {_MOST_EVENTS} events, got {sum(map(_times, batch))}")
     for event in batch:
+        if isinstance(event, BoundedNoiseEvent):
+            if event.bound > _MOST_SINGLES or event.sensitivity >= 2 * event.bound - 1:
+                raise NotSupported(f"the losses of {event!r} are too many or infinite")
+            continue
         if isinstance(event, GaussianEvent) and event.coordinates > 1:
             raise NotSupported(f"no dominating pair is proved for more than one coordinate: {event!r}")
         if isinstance(event, ConcentratedEvent):
@@ -170,11 +180,13 @@ def _billable(events: Iterable[Event]) -> list[Event]:
 def _compose(batch: Sequence[Event]) -> Composed:
     """Equal events are raised to a power, the results convolved, and the rounding errors added up."""
     pld_pmf = _package()
+    _check_finite_losses(batch)
     step = _step(batch)
     composed: Any = None
     slack, norm = 0.0, 1.0
     # Sorted by their text, so that the same batch always gives the same digits.
-    for event, times in sorted(Counter(batch).items(), key=repr):
+    for event, equal in sorted(Counter(batch).items(), key=repr):
+        times = equal * _times(event)
         masses, beyond = _on_grid(_blocks(event, step), step)
         distribution = pld_pmf.create_pmf(masses, step, beyond, True)
         size = math.sqrt(math.fsum(mass * mass for mass in masses.values()))
@@ -187,13 +199,24 @@ def _compose(batch: Sequence[Event]) -> Composed:
         composed = pld_pmf.compose_pmfs(composed, distribution, _TRUNCATION)
         slack += 3 * _transform_error(composed.size) * norm * size
         norm = min(norm, size)
-    return Composed(composed, slack, (1 + _ERROR) ** len(batch), _ERROR * len(batch))
+    releases = sum(map(_times, batch))
+    return Composed(composed, slack, (1 + _ERROR) ** releases, _ERROR * releases)
+
+
+def _check_finite_losses(batch: Sequence[Event]) -> None:
+    left = 1.0
+    for event in batch:
+        if isinstance(event, BoundedNoiseEvent):
+            left *= (1.0 - _bounded_blocks(event).beyond) ** event.queries
+    if left < _FEWEST_FINITE:
+        raise NotSupported("almost all privacy losses of these events are infinite")
 
 
 def _step(batch: Sequence[Event]) -> float:
     """The grid step: small against the typical loss, and a divisor of the losses of the commonest event."""
-    typical = math.sqrt(sum((2 * event.rho for event in batch), Fraction(0)) / len(batch))
-    wanted = min((_STEP if len(batch) <= 100 else 4 * _STEP) * typical, _MAX_STEP)
+    releases = sum(map(_times, batch))
+    typical = math.sqrt(math.fsum(_times(event) * _mean_square(event) for event in batch) / releases)
+    wanted = min((_STEP if releases <= 100 else 4 * _STEP) * typical, _MAX_STEP)
     if wanted < _ERROR:
         raise NotSupported(
             "the privacy losses of these events are too small for a grid: add their costs instead"
@@ -206,6 +229,19 @@ def _step(batch: Sequence[Event]) -> float:
     else:
         unit = float(event.pure_epsilon or wanted)
     return unit / math.ceil(unit / wanted) if unit > wanted else wanted
+
+
+def _times(event: Event) -> int:
+    """How many releases an event stands for."""
+    return event.queries if isinstance(event, BoundedNoiseEvent) else 1
+
+
+def _mean_square(event: Event) -> float:
+    """About the mean square of the loss of one release."""
+    if not isinstance(event, BoundedNoiseEvent):
+        return float(2 * event.rho)
+    blocks = _bounded_blocks(event)
+    return float(blocks.left @ blocks.low**2)
 
 
 def _transform_error(size: int) -> float:
@@ -223,10 +259,10 @@ def _on_grid(blocks: Blocks, step: float) -> tuple[dict[int, float], float]:
     # A loss that is a grid point but for rounding stays there; _ERROR covers the difference.
     low = np.floor(blocks.low / step + 1e-9)
     high = np.maximum(np.ceil(blocks.high / step - 1e-9), low + 1)
-    at_low = np.exp(-np.clip(low * step, -700, 700))
-    at_high = np.exp(-np.clip(high * step, -700, 700))
     with np.errstate(under="ignore"):
-        top = np.clip((blocks.left * at_low - blocks.right) / (at_low - at_high), 0.0, blocks.left)
+        # Where the exponential is cut off, more mass goes to the top.
+        rest = blocks.left - blocks.right * np.exp(np.minimum(low * step, 700.0))
+        top = np.clip(rest / -np.expm1((low - high) * step), 0.0, blocks.left)
     masses: dict[int, float] = {}
     for places, parts in ((low, blocks.left - top), (high, top)):
         unique, inverse = np.unique(places.astype(np.int64), return_inverse=True)
@@ -240,6 +276,8 @@ def _blocks(event: Event, step: float) -> Blocks:
         return _laplace_blocks(event, step)
     if isinstance(event, GaussianEvent):
         return _gaussian_blocks(event, step)
+    if isinstance(event, BoundedNoiseEvent):
+        return _bounded_blocks(event)
     # Every pair of laws within a factor e^epsilon is a post-processing of randomised response.
     epsilon = float(event.pure_epsilon or 0)
     losses = np.array([-epsilon, epsilon])
@@ -277,6 +315,20 @@ def _gaussian_blocks(event: GaussianEvent, step: float) -> Blocks:
         _mass(law, first + shift, last + shift),
         law.sf(reach),
     )
+
+
+def _bounded_blocks(event: BoundedNoiseEvent) -> Blocks:
+    """Noise y under one data set, y + shift under the other: on the last places the loss is infinite."""
+    law, shift = BoundedNoise(event.bound, event.power), event.sensitivity
+    last = last_outcome(law, shift, _RARE)
+    first = max(-last - shift, -event.bound + 1)
+    if last < first:
+        raise NotSupported(f"almost all privacy losses of {event!r} are infinite")
+    places = np.arange(first, last + 1)
+    losses = loss(law, shift, places.astype(np.float64))
+    left = np.exp(law.logpmf(places))
+    left[0] += law.cdf(first - 1)  # a smaller loss is replaced by a larger one
+    return Blocks(losses, losses, left, np.exp(law.logpmf(places + shift)), law.sf(last))
 
 
 def _edges(start: int, stop: int, wanted: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

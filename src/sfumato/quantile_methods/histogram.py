@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.checks import boolean, whole
+from sfumato.checks import boolean, keep, whole
 from sfumato.grid import Grid
 from sfumato.quantile_methods.crossings import Scan, Scanned, scans
 from sfumato.quantile_methods.method import Facts
@@ -44,7 +44,7 @@ class FromHistogram(Scanned):
 
     def __post_init__(self) -> None:
         if self.steps is not None:
-            whole("steps", self.steps, least=1, most=MOST_STEPS)
+            keep(self, steps=whole("steps", self.steps, least=1, most=MOST_STEPS))
         boolean("one_sided", self.one_sided)
         boolean("published", self.published)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.checks import whole
+from sfumato.checks import keep, whole
 from sfumato.data.ranks import Ranks
 from sfumato.quantile_methods.joint import Joint
 from sfumato.quantile_methods.method import MAX_ORDERS, Facts, QuantileLaw
@@ -41,7 +41,7 @@ class Interpolated(Joint):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.drawn is not None:
-            whole("drawn", self.drawn, least=1, most=MAX_ORDERS)
+            keep(self, drawn=whole("drawn", self.drawn, least=1, most=MAX_ORDERS))
 
     @property
     def needs_size(self) -> bool:

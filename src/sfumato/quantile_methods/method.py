@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
 
-from sfumato.checks import whole
+from sfumato.checks import keep, root_down, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NullRule
 from sfumato.data.ranks import Ranks
@@ -112,16 +112,6 @@ def buy(budget: Budget, pieces: int) -> Purchase:
     if isinstance(budget, ApproxDP) and budget.epsilon / pieces >= each:
         return buy(PureDP(budget.epsilon), pieces)
     return Purchase(each, budget, ComposedEvent([RangeEvent(each, "quantiles")] * pieces))
-
-
-def root_down(square: Fraction) -> Fraction:
-    """A number with few digits at most the square root, exact where the root is short.
-
-    >>> root_down(Fraction(1, 4))
-    Fraction(1, 2)
-    """
-    scale = 2**80
-    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
 def sampling_ranks(size: int, failure: float) -> float:
@@ -258,6 +248,7 @@ class Spread(OnGrid):
         count = whole("subcells", self.subcells, least=1, most=2**30)
         if count & (count - 1):
             raise InvalidParameter(f"subcells must be a power of two, got subcells={count}")
+        keep(self, subcells=count)
 
     def parts(self, facts: Facts) -> int:
         """Into how many points a cell is divided."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from sfumato.checks import Number, boolean, compact, exact, positive, shown, whole
+from sfumato.checks import Number, boolean, compact, exact, keep, positive, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Field
@@ -68,7 +68,7 @@ class Quantiles(Bounded):
         if self.step is not None:
             object.__setattr__(self, "step", positive("step", self.step))
         if self.n_hint is not None:
-            whole("n_hint", self.n_hint, least=1, most=MAX_ROWS)
+            keep(self, n_hint=whole("n_hint", self.n_hint, least=1, most=MAX_ROWS))
         if boolean("scalar", self.scalar) and len(self.probs) != 1:
             raise InvalidParameter(f"scalar goes with one order, got scalar={shown(self.scalar)}")
 

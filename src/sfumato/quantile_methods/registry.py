@@ -6,11 +6,11 @@ from typing import Any
 from sfumato.checks import one_of
 from sfumato.quantile_methods.query import Quantiles
 from sfumato.query import decode
-from sfumato.statistics import STATISTICS, AnyStatistic
+from sfumato.statistics import STATISTICS, AnyStatistic, Choose
 
 AnyQuery = AnyStatistic | Quantiles
 
-QUERIES: dict[str, Any] = {**STATISTICS, Quantiles.name: Quantiles}
+QUERIES: dict[str, Any] = {**STATISTICS, Quantiles.name: Quantiles, Choose.name: Choose}
 
 
 def read_query(name: str, parameters: Mapping[str, Any]) -> Any:

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.checks import boolean, compact
+from sfumato.checks import boolean, compact, root_down
 from sfumato.data.ranks import Ranks
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Bits
 from sfumato.privacy import ApproxDP, PureDP, PureEvent
 from sfumato.quantile_methods.independent import Independent
-from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw, buy, root_down
+from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw, buy
 from sfumato.quantile_methods.node import Node, quantile_node
 from sfumato.query import Outcome
 

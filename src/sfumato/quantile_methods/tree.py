@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.checks import one_of, whole
+from sfumato.checks import keep, one_of, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, Counts
 from sfumato.grid import Floats, Grid, Ints
@@ -104,9 +104,9 @@ class Tree:
 
     def __post_init__(self) -> None:
         if self.branching is not None:
-            whole("branching", self.branching, least=2, most=MAX_BRANCHING)
+            keep(self, branching=whole("branching", self.branching, least=2, most=MAX_BRANCHING))
         if self.leaves is not None:
-            whole("leaves", self.leaves, least=2, most=MAX_LEAVES)
+            keep(self, leaves=whole("leaves", self.leaves, least=2, most=MAX_LEAVES))
         one_of("noise", self.noise, NOISES)
 
     @property

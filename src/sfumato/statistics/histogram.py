@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, compact, shown, whole
+from sfumato.checks import Number, compact, keep, shown, whole
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Counts, count_categories
 from sfumato.data.dataset import Field
@@ -58,7 +58,7 @@ class Histogram(Statistic):
                 f"only one of bins, edges and categories may be given, got {' and '.join(given)}"
             )
         if self.bins is not None:
-            whole("bins", self.bins, least=1, most=MAX_BINS)
+            keep(self, bins=whole("bins", self.bins, least=1, most=MAX_BINS))
             if self.bounds is not None:  # else a session's schema may still give them
                 object.__setattr__(self, "bounds", checked_bounds(self.bounds))
         elif self.bounds is not None:

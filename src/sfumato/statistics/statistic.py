@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any, ClassVar, Self
 
-from sfumato.checks import Number, exact, one_of, pair, shown, whole
+from sfumato.checks import Number, exact, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
 from sfumato.data.dataset import Field
@@ -58,21 +58,14 @@ class Statistic(ABC):
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, PureDP | ApproxDP | ZCDP):
-            raise InvalidParameter(
-                f"budget must be PureDP, ApproxDP or ZCDP, got budget={shown(self.budget)}"
-            )
-        name, size = strength(self.budget)
-        if not WEAKEST <= size <= STRONGEST:
-            limits = f"[{float(WEAKEST)}, {float(STRONGEST)}]"
-            raise InvalidParameter(f"{name} must be in {limits} for a statistic, got {self.budget!r}")
+        check_budget(self.budget)
         if self.neighbours is not None:
             check_neighbours(self.neighbours)
         if self.nulls is not None:
             one_of("nulls", self.nulls, NULL_RULES)
         one_of("noise", self.noise, NOISES)
         if self.rows is not None:
-            whole("rows", self.rows, least=0, most=MAX_ROWS)
+            keep(self, rows=whole("rows", self.rows, least=0, most=MAX_ROWS))
 
     @property
     def substitution(self) -> bool:
@@ -177,6 +170,16 @@ class Statistic(ABC):
                 "nulls='lower' or 'upper' makes it public and narrows the interval",
             )
         return ()
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is no budget, and one that is far too small or too large."""
+    if not isinstance(budget, PureDP | ApproxDP | ZCDP):
+        raise InvalidParameter(f"budget must be PureDP, ApproxDP or ZCDP, got budget={shown(budget)}")
+    name, size = strength(budget)
+    if not WEAKEST <= size <= STRONGEST:
+        limits = f"[{float(WEAKEST)}, {float(STRONGEST)}]"
+        raise InvalidParameter(f"{name} must be in {limits} for a statistic, got {budget!r}")
 
 
 def strength(budget: Budget) -> tuple[str, Fraction]:

@@ -1,0 +1,45 @@
+"""The command line, called in this process and run in one of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from sfumato.cli.app import app
+from sfumato.cli.status import Refused
+from sfumato.errors import SfumatoError
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "audit_own"
+OWN = ("audit", "noisy:count", "--left", "[1, 1, 1]", "--right", "[1, 1]", "--epsilon", "1")
+
+
+def called(*arguments):
+    """The exit status, standard output and standard error of the command line in this process."""
+    result = CliRunner().invoke(app, list(arguments))
+    if isinstance(result.exception, Refused | SfumatoError):
+        return 2, result.stdout, str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def started(*arguments, here=ROOT, **environment):
+    """The same in a process of its own."""
+    inherited = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "sfumato", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        cwd=here,
+        env={**inherited, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8", **environment},
+    )
+
+
+def ran(*arguments, here=ROOT, **environment):
+    process = started(*arguments, here=here, **environment)
+    printed, complained = process.communicate(timeout=120)
+    return process.returncode, printed, complained
