@@ -125,6 +125,17 @@ def test_words_on_the_edges_are_decided_by_integers_that_continue_them(following
     assert undecided >= len(LENGTHS) - 1
 
 
+def test_words_near_an_edge_are_left_to_integers_on_both_sides_of_it():
+    graded, edge = law(LENGTHS, LEVELS), Fraction(0)
+    inner = [mass for mass in graded._masses if mass][:-1]
+    assert len(inner) >= 2
+    for mass in inner:
+        edge += Fraction(mass, graded._total)
+        word = math.floor(edge * 2**64)
+        # Float sums err by up to 2^-48 of the whole, which is 2^16 words.
+        assert [graded._run(word + away) for away in (-(2**14), -1000, 1000, 2**14)] == [None] * 4
+
+
 def test_the_fallback_continues_the_word_and_draws_no_new_one():
     graded, seen = law(LENGTHS, LEVELS), []
 
