@@ -39,6 +39,9 @@ only_mutate = {mutated}
 also_copy = ["docs", "benchmarks", "examples", "README.md", "CHANGELOG.md", "constraints.txt"]
 pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "tests.mutation_plugin", "-k", "{kept}"]
 pytest_add_cli_args_test_selection = {tests}
+# A mutant whose tests take six times as long as the code itself, and a minute, counts as noticed.
+timeout_multiplier = 3
+timeout_constant = 10
 """
 
 

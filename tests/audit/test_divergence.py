@@ -179,7 +179,7 @@ def test_blocks_that_are_merged_above_as_well_are_noticed(monkeypatch):
 
 
 def true_above(near):
-    """The upper bound may miss by twice as much: mass at two ends is further off than in the middle."""
+    """The upper bound may miss by three times as much: mass at two ends is further off than in the middle."""
     return 1 + 3 * (1 - near)
 
 

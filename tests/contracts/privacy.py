@@ -10,8 +10,6 @@ from sfumato.audit import WorstCase, worst_case
 from sfumato.audit.pairs import universe
 from sfumato.audit.shipped import BUDGETS as MAIN
 from sfumato.audit.shipped import CHOICES, NULLS, QUESTIONS, RELATIONS, refused
-from sfumato.audit.shipped_mechanisms import CELLS as MECHANISM_CELLS  # noqa: F401  reason: for the tests
-from sfumato.audit.shipped_mechanisms import numeric_mechanisms as mechanisms  # noqa: F401  reason: likewise
 from sfumato.ledger import MemoryLedger
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Budget, PureDP
 from sfumato.statistics import MostCommon, Variance

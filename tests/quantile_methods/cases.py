@@ -93,8 +93,7 @@ ENTRIES: dict[str, Entry] = {
     "tree": Entry(
         any_grid=({"leaves": 64}, {"leaves": 256, "branching": 4}),
         shapes=((3, 2), (3, 1)),
-        # No exact hockey stick beyond three coordinates.
-        rules=FEW_RULES[:3],
+        rules=FEW_RULES,
         many=1000,
         on_grid=False,
         exact=False,

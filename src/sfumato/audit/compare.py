@@ -42,8 +42,7 @@ class Comparison:
     Guarantee:
         Exact for laws whose outcomes can be listed, or merged into runs of equally likely ones, and for their
         independent products of up to 2^17 cells; for a joint draw of quantiles on any grid the pure epsilon
-        is
-        exact. Elsewhere the lower number is that of a post-processing of the two laws, and the upper one
+        is exact. Elsewhere the lower number is that of a post-processing of the two laws, and the upper one
         that of a pair of which the two laws are a post-processing, so that both are certain. docs/audit.md.
 
     >>> from sfumato.laws import Choice
@@ -119,8 +118,7 @@ class Comparison:
         """The supremum of the Rényi divergence over its order, for all orders above 1: what zCDP bounds.
 
         The lower number is found by a search over the orders, up to 32 where outcomes have no end; the upper
-        one by
-        chords between the orders, or by theorems on the range of the log ratio and on Gaussian noise.
+        one by chords between the orders, or by theorems on the range of the log ratio and on Gaussian noise.
 
         Args:
             thorough: look at many orders, from both sides; else at few, which takes less time.
@@ -194,8 +192,8 @@ def compare(left: Law, right: Law) -> Comparison:
 
     Args:
         left, right: laws of the same kind: noise around centers, clamped or not, vectors and tuples of it;
-        weighted
-            choices and runs of points; first crossings, transcripts and selections; quantiles of any method.
+            weighted choices and runs of points; first crossings, transcripts and selections; quantiles of any
+            method.
 
     Raises:
         NotSupported: a law whose outcomes can be neither listed nor taken apart.
@@ -273,11 +271,7 @@ def _outcomes(law: Any) -> Iterable[Any] | None:
     if isinstance(law, Transcripts):
         count, found = 2.0 ** len(law.values), law.patterns()
     elif hasattr(law, "outcomes"):
-        count, found = getattr(law, "count", 0) or getattr(law, "points", 0), law.outcomes()
-    elif hasattr(law, "first") and hasattr(law, "picks"):
-        # Several of one selection, without those chosen before.
-        count = math.perm(law.first.points, law.picks)
-        found = itertools.permutations(range(law.first.points), law.picks) if count <= MOST_OUTCOMES else ()
+        count, found = law.count, law.outcomes()
     else:
         return None
     if count > MOST_OUTCOMES:
@@ -351,14 +345,12 @@ def _numbered(left: Transcripts, right: Transcripts) -> Sandwich:
     noise = left.mechanism.answer_noise
     if noise is None or noise != right.mechanism.answer_noise:
         raise NotSupported("transcripts are compared with answers of one noise, or with none")
-    ratios, outcomes = [], []
+    ratios = []
     for pattern, loss in zip(patterns.outcomes, patterns.pair.losses.tolist(), strict=True):
         moves = [
             a - b for a, b, told in zip(left.values, right.values, pattern, strict=False) if told != "below"
         ]
         most = float(sum(abs(move) for move in moves) / noise.scale)
         ratios.append((loss + most, most - loss))
-        # The number nearer to the left value on its far side, or the other way round.
-        outcomes.append(loss + most >= most - loss)
     up, down = (max(ratio[side] for ratio in ratios) for side in (0, 1))
     return Known(Ratios(up, down), Ratios(up, down), None, patterns.pair)

@@ -1,12 +1,10 @@
 """Pairs of laws between two pairs of finite lists, from which every divergence is bounded on both sides.
 
 A law with independent parts is compared part by part. A part is either listed, cell by cell, and then both
-lists are the
-part itself; or it has more outcomes than can be listed, and neighbouring ones form blocks. Merging the
-outcomes of a
-block never increases a divergence: the list `below`. Putting its masses at the two ends of its log ratios
-never
-decreases one, because the block is then a post-processing of the list: the list `above`. docs/audit.md.
+lists are the part itself; or it has more outcomes than can be listed, and neighbouring ones form blocks.
+Merging the outcomes of a block never increases a divergence: the list `below`. Putting its masses at the two
+ends of its log ratios never decreases one, because the block is then a post-processing of the list: the list
+`above`. docs/audit.md.
 """
 
 import math

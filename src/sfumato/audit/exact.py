@@ -34,21 +34,16 @@ LOG_ROUNDING = 1e-12
 class Loss:
     """The privacy loss between two laws, in the currency of what was charged.
 
-    `amount` is an epsilon for a pure charge, a delta at the charged epsilon for an approximate one, and a
-    rho for zCDP; `charged` is what it may be at most. `upper` bounds the loss from above where `amount` is
-    not all
-    of it; None if it is. `exponent` is the same epsilon as an exact number, known for a pure charge on
-    Laplace
-    noise.
+    `amount` is an epsilon for a pure charge, a delta at the charged epsilon for an approximate one, and a rho
+    for zCDP; `charged` is what it may be at most. `upper` bounds the loss from above where `amount` is not
+    all of it; None if it is. `exponent` is the same epsilon as an exact number, known for a pure charge on
+    Laplace noise.
 
     Guarantee:
         The loss lies between `amount` and `upper`, so that "VIOLATED" refutes the charge on this pair and
-        "holds"
-        proves it, up to the rounding of float64 (none with `exponent`); what lies between is "undecided".
-        Both
-        are equal for pure costs, and for every cost of a law whose outcomes can be listed, but for the
-        search over
-        orders of a rho. What is exact elsewhere is said at `Comparison`.
+        "holds" proves it, up to the rounding of float64 (none with `exponent`); what lies between is
+        "undecided". Both are equal for pure costs, and for every cost of a law whose outcomes can be listed,
+        but for the search over orders of a rho. What is exact elsewhere is said at `Comparison`.
 
     >>> loss = Loss(amount=0.5, charged=1.0, cost=PureDP(1))
     >>> loss.holds, loss.tightness, Loss(amount=0.5, charged=1.0, cost=PureDP(1), upper=2.0).verdict
@@ -91,8 +86,7 @@ class WorstCase:
 
     Guarantee:
         `left` and `right` are neighbours whose loss is at least `loss.amount`; the loss of none of the
-        `pairs`
-        that were compared is above `loss.upper`, or above the amount if that is None.
+        `pairs` that were compared is above `loss.upper`, or above the amount if that is None.
 
     >>> from sfumato.mechanisms import LaplaceMechanism
     >>> worst = worst_case(LaplaceMechanism(sensitivity=1, scale=Fraction(2)))
@@ -116,10 +110,9 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
 
     Guarantee:
         The laws compared are those that a session draws from. Exact for pure costs, but for recursive
-        quantiles
-        on grids too fine to list, of which it finds a loss that is attained; for approximate and zCDP costs
-        between two certain bounds. So a loss above the charge is always a violation, and one that "holds" is
-        proved for this pair.
+        quantiles on grids too fine to list, of which it finds a loss that is attained; for approximate and
+        zCDP costs between two certain bounds. So a loss above the charge is always a violation, and one that
+        "holds" is proved for this pair.
 
     Args:
         target: a query with its neighbour relation, or a mechanism.

@@ -1,8 +1,7 @@
 """Two laws on a finite list of cells: the largest log ratio, the hockey stick, the Rényi divergence.
 
 A cell has a log mass under either law; minus infinity is allowed. All figures are those of the two lists, up
-to the
-rounding of float64: what the lists have to do with the laws is said where they are made.
+to the rounding of float64: what the lists have to do with the laws is said where they are made.
 """
 
 import math
@@ -127,8 +126,7 @@ def concentrated_above(pair: Pair) -> float:
     """A number that the Rényi divergence over its order never passes, of the left law from the right one.
 
     With D the divergence of order 1 + s, the function s D is convex in s, so that between two orders it lies
-    under
-    its chord; D increases, and is at most the largest log ratio.
+    under its chord; D increases, and is at most the largest log ratio.
     """
     ratios = log_ratios(pair)
     if math.isinf(ratios.up):
@@ -187,8 +185,7 @@ def split(p: Floats, q: Floats, least: Floats, most: Floats) -> Pair:
     two ends.
 
     Both laws keep their masses, and merging the two ends again gives back the cell. So whatever lies in the
-    cell is a
-    post-processing of the ends, and at most as far apart.
+    cell is a post-processing of the ends, and at most as far apart.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         whole = (p <= 0) | (q <= 0) | (most - least < 1e-15)

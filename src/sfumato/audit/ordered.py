@@ -31,8 +31,8 @@ def chain_part(left: JointLaw, right: JointLaw) -> Known:
     """Two joint draws: the exact suprema of the log ratio, by dynamic programming over merged cells.
 
     All points between two neighbouring records of either data set have the same ranks, hence the same
-    weights. The log
-    ratio is a sum over consecutive points, and its largest value over ordered tuples is found order by order.
+    weights. The log ratio is a sum over consecutive points, and its largest value over ordered tuples is
+    found order by order.
     """
     merged = _Merged(left.chain, right.chain, left.points)
     tuples = [merged.worst(1.0), merged.worst(-1.0)]

@@ -45,11 +45,9 @@ def search(
     """The worst neighbouring pair that an adversarial search finds, for data too large to try all pairs.
 
     Records lie at a few places: equal, in clumps, in clumps at the ranks that are asked for, at the ends and
-    out of
-    the bounds, missing, with gaps from a billionth of the bounds to all of them. Every single change of such
-    data is
-    tried; then counts and places are changed, and what loses more is kept; after some changes in vain it
-    starts again.
+    out of the bounds, missing, with gaps from a billionth of the bounds to all of them. Every single change
+    of such data is tried; then counts and places are changed, and what loses more is kept; after some changes
+    in vain it starts again.
 
     Guarantee:
         `left` and `right` are neighbours with the loss that is reported, so that "VIOLATED" refutes the
