@@ -6,7 +6,7 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 JOBS ?= 2
 MUTANTS ?= 1000
-BENCHMARKS ?= samplers counts imports means quantile_speed quantile_errors
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check
@@ -16,7 +16,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films audit test check format lint types layers doctests bench bench-quick mutation mutation-quick clean
+.PHONY: help demo films errata audit test check format lint types layers doctests bench bench-quick coverage mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -26,6 +26,10 @@ demo: $(VENV)/.demo  ## Print private statistics of fictional salaries, with the
 
 films: $(VENV)/.demo  ## Recommend a film privately, beside the forms that go wrong
 	@$(BIN)/python examples/films/recommend.py
+
+errata: $(VENV)/.demo  ## Compute the numbers of all errata again and write docs/errata.md
+	@$(BIN)/python -m sfumato.lab.errata > docs/errata.md.new
+	@mv docs/errata.md.new docs/errata.md
 
 audit: $(VENV)/.cli  ## Audit everything that is shipped, on all small neighbouring data sets
 	@$(BIN)/sfumato audit --jobs $(JOBS)
@@ -62,7 +66,10 @@ bench: $(BENCH_VENV)/.bench  ## Time sfumato beside its peers (an environment of
 	@missed=0; for name in $(BENCHMARKS); do $(BENCH_VENV)/bin/python benchmarks/$$name.py || missed=1; done; exit $$missed
 
 bench-quick: $(VENV)/.dev  ## Run every benchmark on small sizes, without the peers
-	@set -e; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --quick; done
+	@set -e; for name in $(BENCHMARKS) coverage; do $(BIN)/python benchmarks/$$name.py --quick; done
+
+coverage: $(VENV)/.dev  ## Count how often intervals hold, and how wide they are; fails if a goal is missed (takes long)
+	@$(BIN)/python benchmarks/coverage.py --jobs $(JOBS)
 
 clean:  ## Remove the environments, caches and builds
 	rm -rf $(VENV) $(BENCH_VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -27,7 +27,7 @@ from sfumato.laws.candidates import Candidates
 from sfumato.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity, additive
 from sfumato.privacy import ZCDP, GaussianEvent, LaplaceEvent, PureDP
 from sfumato.session import Session
-from sfumato.statistics import Count, Histogram, Mean, Sum, Variance
+from sfumato.statistics import Count, Histogram, Mean, Sum, Variance, mean_spread
 
 SMALLER = Fraction(99, 100)
 
@@ -260,6 +260,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "moments at full epsilon each": Mutant(
         replaced(Variance, "parts", property(moments_at_full_epsilon)), audit("variance", "substitution")
+    ),
+    "spread of a mean at full epsilon": Mutant(
+        replaced(mean_spread, "divided", lambda share, **_: (Fraction(1), Fraction(1))),
+        audit("mean with its spread", "substitution"),
+    ),
+    "spread of a mean not counted in the cost": Mutant(
+        replaced(mean_spread, "divided", lambda share, **_: (Fraction(1), share)),
+        audit("mean with its spread", "add-remove"),
     ),
     # Data that pass unchecked.
     "clamp missing": Mutant(replaced(Lattice, "locate", unclamped), audit("mean", "substitution")),

@@ -30,6 +30,7 @@ def printed() -> str:
         "salary standard deviation",
         "share of part-timers",
         "mean commute",
+        "median commute",
         "Salary deciles",
         "0.5 (median)",
         "Histogram of salary bands",
@@ -40,6 +41,11 @@ def printed() -> str:
 )
 def test_the_demo_shows_every_statistic(printed, statistic):
     assert statistic in printed
+
+
+def test_the_demo_shows_the_accuracy_before_and_what_a_wanted_one_costs(printed):
+    assert "ranks on any data; ±" in printed
+    assert "a mean salary within ± 200 would cost an epsilon of 0.189." in printed
 
 
 def test_the_demo_spends_its_budget_exactly_and_then_is_refused(printed):
@@ -53,8 +59,8 @@ def test_the_demo_ends_with_an_audit_that_holds(printed):
 
 def test_most_intervals_of_the_demo_hold_their_value(printed):
     answers = [line.split()[-1] for line in printed.splitlines() if line.split()[-1:] in (["yes"], ["no"])]
-    assert len(answers) == 30
-    # Each of the 20 independent intervals misses with probability 1/20 at most; 12 misses: below 1e-9. The
+    assert len(answers) == 31
+    # Each of the 21 independent intervals misses with a probability of about 1/20; 12 misses: below 1e-9. The
     # nine of the deciles hold all at once, with the same probability.
     assert answers.count("no") < 12 + 9
 

@@ -12,7 +12,7 @@ import sfumato
 
 ROOT = Path(__file__).parents[1]
 PROOFS = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
-FOLDERS = {"accuracy", "audit", "laws", "local", "mechanisms", "privacy", "quantile_methods"}
+FOLDERS = {"accuracy", "audit", "charts", "laws", "local", "mechanisms", "privacy", "quantile_methods"}
 ERRORS = {
     "BudgetExceeded",
     "InvalidParameter",

@@ -18,6 +18,8 @@ NAMES = [
     "add-remove charged for substitution",
     "histogram at full epsilon per cell",
     "moments at full epsilon each",
+    "spread of a mean at full epsilon",
+    "spread of a mean not counted in the cost",
     "clamp missing",
     "clamp missing, replayed",
     "NaN passes",

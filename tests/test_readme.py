@@ -12,13 +12,18 @@ PAGES = [
     "README.md",
     "docs/guide.md",
     "docs/accuracy.md",
+    "docs/charts.md",
+    "docs/before.md",
+    "docs/intervals.md",
     "docs/quantiles.md",
     "docs/local.md",
     "docs/choosing.md",
+    "docs/choosing-epsilon.md",
     "docs/streams.md",
     "docs/means.md",
     "docs/bounded-noise.md",
     "docs/audit.md",
+    "docs/errata.md",
 ]
 BLOCKS = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d*)?")

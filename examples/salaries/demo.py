@@ -10,6 +10,7 @@ real release never shows: the exact value.
 import csv
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sfumato as sf
+from sfumato.accuracy import Scenario, epsilon_for
 
 SOURCE = Path(__file__).with_name("salaries.csv")
 DEPARTMENTS = (
@@ -41,22 +43,34 @@ SCHEMA = {
     "department": sf.Field(categories=DEPARTMENTS),
 }
 
+# A public guess of how pay is spread, as from national statistics. It serves the preview and nothing else.
+PAY = Scenario.named("lognormal", mu=10.7, sigma=0.4)
+
 QUERIES = {
     "employees": sf.Count(column="salary", budget=sf.PureDP(0.05)),
     "mean salary": sf.Mean(column="salary", budget=sf.PureDP(0.1)),
-    "salary variance": sf.Variance(column="salary", budget=sf.PureDP(0.15)),
+    "salary variance": sf.Variance(column="salary", budget=sf.PureDP(0.1)),
     "share of part-timers": sf.Proportion(column="part_time", budget=sf.PureDP(0.05)),
     "salary deciles": sf.Quantiles(
         column="salary",
         probs=DECILES,
-        budget=sf.PureDP(0.4),
+        budget=sf.PureDP(0.35),
         step=100,
-        # Where the number of rows is private, a tree of counts gives the narrowest intervals.
+        # A tree of counts has intervals that hold on any data, and knows the whole distribution.
         method=sf.quantile_methods.Tree(leaves=4096),
     ),
     "salary bands": sf.Histogram(column="salary", edges=BANDS, budget=sf.PureDP(0.1)),
     "departments": sf.Histogram(column="department", budget=sf.PureDP(0.1)),
     "mean commute": sf.Mean(column="commute_minutes", budget=sf.PureDP(0.05)),
+    "median commute": sf.Quantiles(
+        column="commute_minutes",
+        probs=(0.5,),
+        scalar=True,
+        budget=sf.PureDP(0.1),
+        step=0.1,
+        # One quantile cannot tell how spread the data are: a part of its budget gives it an interval.
+        interval_share="auto",
+    ),
 }
 
 
@@ -86,6 +100,7 @@ def exact_value(name: str, columns: dict[str, np.ndarray]) -> float | np.ndarray
         "salary bands": lambda: np.histogram(salary, bins=BANDS)[0],
         "departments": lambda: np.array([(columns["department"] == name).sum() for name in DEPARTMENTS]),
         "mean commute": lambda: np.nanmean(commute),
+        "median commute": lambda: np.nanquantile(commute, 0.5, method="inverted_cdf"),
     }
     return exact[name]()
 
@@ -96,7 +111,7 @@ def shown(name: str, number: float) -> str:
         return f"{number / 1e6:,.0f} million"
     if name == "share of part-timers":
         return f"{number:.2%}"
-    return f"{number:,.1f}" if name == "mean commute" else f"{number:,.0f}"
+    return f"{number:,.1f}" if name.endswith("commute") else f"{number:,.0f}"
 
 
 def interval(name: str, low: float, high: float) -> str:
@@ -119,17 +134,30 @@ def previews(session: sf.Session) -> Table:
     made = table("Before paying, with the data unread", "statistic", "cost", "error, at 95 % confidence")
     for name, query in QUERIES.items():
         preview = session.preview(query, rows=20_000)
-        each = ", each count" if isinstance(query, sf.Histogram) else ""
+        error = f"± {shown(name, preview.error)}"
+        if isinstance(query, sf.Histogram):
+            error += ", each count"
         if isinstance(query, sf.Quantiles):
-            each = " ranks, all nine"
-        made.add_row(name, f"{float(preview.cost.epsilon):g}", f"± {shown(name, preview.error)}{each}")
+            error = f"± {preview.error:,.0f} ranks on any data"
+        if name == "salary deciles":
+            likely = session.preview(query, rows=20_000, scenario=PAY).accuracy.error
+            error += f"; ± {shown(name, likely)} if pay is like the guess"
+        made.add_row(name, f"{float(preview.cost.epsilon):g}", error)
     return made
+
+
+def price_of_accuracy() -> str:
+    """The other way round: what a wanted error would cost."""
+    query = replace(QUERIES["mean salary"], bounds=SCHEMA["salary"].bounds, neighbours="add-remove")
+    found = epsilon_for(query, error=200, n=20_000)
+    cost = f"{float(found.epsilon):g}"
+    return f"The other way round: a mean salary within ± 200 would cost an epsilon of {cost}.\n"
 
 
 def numbers(releases: dict[str, sf.Release], columns: dict[str, np.ndarray]) -> Table:
     made = table("Numbers", "statistic", "released", "95 % interval", "cost", "exact", "inside")
     for name, release in releases.items():
-        if isinstance(release.query, sf.Histogram | sf.Quantiles):
+        if len(release.query.labels()) > 1:
             continue
         exact, (low, high) = exact_value(name, columns), release.interval(0.95)
         made.add_row(
@@ -192,6 +220,7 @@ def main() -> None:
 
     with sf.Session(data, budget=sf.PureDP(1)) as session:
         console.print(previews(session))
+        console.print(price_of_accuracy())
         releases = {name: session.answer(query) for name, query in QUERIES.items()}
         console.print(numbers(releases, columns))
         console.print(deciles(releases["salary deciles"], columns))
@@ -209,7 +238,7 @@ def main() -> None:
             console.print(f"One more question is refused: {refusal}.")
 
     console.print(
-        "\nOf the 20 intervals of 95 % that stand for themselves, one or so may miss its value; those of "
+        "\nOf the 21 intervals of 95 % that stand for themselves, one or so may miss its value; those of "
         "the deciles hold all nine at once. The two columns on the right can be shown because nobody in this "
         "file exists; a real release ends at the cost."
     )

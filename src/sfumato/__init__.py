@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato import accuracy, audit, laws, local, mechanisms, privacy, quantile_methods
+    from sfumato import accuracy, audit, charts, laws, local, mechanisms, privacy, quantile_methods
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset, Field
     from sfumato.errors import (
@@ -109,7 +109,7 @@ _HOMES = {
         "SfumatoError",
     ],
 }
-_FOLDERS = ["accuracy", "audit", "laws", "local", "mechanisms", "privacy", "quantile_methods"]
+_FOLDERS = ["accuracy", "audit", "charts", "laws", "local", "mechanisms", "privacy", "quantile_methods"]
 _HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -146,6 +146,7 @@ __all__ = [
     "ZCDP",
     "accuracy",
     "audit",
+    "charts",
     "choose",
     "count",
     "deciles",

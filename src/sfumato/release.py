@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.checks import Number
+from sfumato.checks import Number, boolean, inside
 from sfumato.errors import NotSupported
 from sfumato.grid import Floats
 from sfumato.privacy import Event
@@ -43,17 +43,53 @@ class Release:
         """The released answer."""
         return self.query.value(self.outcome)
 
-    def interval(self, confidence: float = 0.95) -> Interval:
-        """Where the data's own value lies with this confidence; for several counts, one at a time.
+    def interval(
+        self, confidence: float = 0.95, *, simultaneous: bool = False, scenario: Any = None
+    ) -> Interval:
+        """Where the data's own value lies with this confidence.
+
+        Args:
+            confidence: of each number by itself, where there are several.
+            simultaneous: whether the confidence is that all of them hold together.
+            scenario: an `accuracy.Scenario`, where quantiles are to be judged by what is known of such data.
+
+        Raises:
+            NotSupported: the answer is no number, as that of a choice; or needs no scenario.
+        """
+        return self._asked("interval", confidence, simultaneous, scenario)
+
+    def population_interval(
+        self, confidence: float = 0.95, *, simultaneous: bool = False, scenario: Any = None
+    ) -> Interval:
+        """Where the value of the population lies, of which the data are independent draws.
+
+        The arguments and the errors are those of `interval`.
+        """
+        return self._asked("population_interval", confidence, simultaneous, scenario)
+
+    def _asked(self, kind: str, confidence: float, simultaneous: bool, scenario: Any) -> Interval:
+        level = confidence
+        if boolean("simultaneous", simultaneous):
+            # The failures of all numbers add up to that of one, at most.
+            level = 1 - (1 - float(inside("confidence", confidence))) / len(self.query.labels())
+        ask = getattr(self.query, kind)
+        if scenario is not None and kind not in getattr(self.query, "takes_scenario", ()):
+            raise NotSupported(f"{kind} of a {self.query.name} takes no scenario: it holds on any data")
+        found: Interval = ask(self.outcome, level, *(() if scenario is None else (scenario,)))
+        return found
+
+    def plot(self, confidence: float = 0.95, *, simultaneous: bool = False, scenario: Any = None) -> Any:
+        """A picture: the value with its interval, quantiles as a ribbon, a histogram as bars with errors.
+
+        The arguments are those of `interval`. Returns an Altair chart; `charts.save` writes it to a file.
 
         Raises:
             NotSupported: the answer is no number, as that of a choice.
+            MissingExtra: Altair is not installed.
         """
-        return self.query.interval(self.outcome, confidence)
+        from sfumato.charts.releases import release_chart
 
-    def population_interval(self, confidence: float = 0.95) -> Interval:
-        """Where the value of the population lies, of which the data are independent draws."""
-        return self.query.population_interval(self.outcome, confidence)
+        return release_chart(self, confidence, simultaneous=simultaneous, scenario=scenario)
 
     def cdf(self, points: Number | Sequence[Number]) -> Floats:
         """The share of the data at or below each point, where quantiles were released from a tree."""
@@ -166,7 +202,10 @@ class Release:
             answers = value if isinstance(value, tuple) else (value,)
             named = zip(self.query.labels(), answers, strict=True)
             return [("", "value"), *((printable(label), printable(str(answer))) for label, answer in named)]
-        columns = (np.atleast_1d(np.asarray(part)) for part in (value, *span))
+        columns = [np.atleast_1d(np.asarray(part)) for part in (value, *span)]
+        if getattr(self.query, "on_points", False):
+            # Integers that were answered as float64, which holds them exactly.
+            columns = [column.astype(np.int64) for column in columns]
         rows: list[tuple[str, ...]] = [("", "value", "95 % interval")]
         for label, center, least, most in zip(self.query.labels(), *columns, strict=True):
             shown = [rounded(number, float(most) - float(least)) for number in (center, least, most)]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Self
 
+from sfumato.accuracy.scenario import Scenario
+from sfumato.accuracy.statement import Accuracy
 from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
@@ -30,9 +32,13 @@ class Preview:
     error: float | None
     confidence: float
     remaining: Amount
+    # Under a scenario, where one was given.
+    accuracy: Accuracy | None = None
 
     def __str__(self) -> str:
-        if self.error is None:
+        if self.accuracy is not None:
+            accuracy = f"{100 * float(self.confidence):.6g} % {self.accuracy.within}"
+        elif self.error is None:
             accuracy = "accuracy depends on the private number of rows"
         else:
             sure = f"{100 * float(self.confidence):.6g} % confidence"
@@ -105,8 +111,25 @@ class Session:
         """What this session may still spend."""
         return self._own.remaining
 
-    def preview(self, query: Query, *, confidence: float = 0.95, rows: int | None = None) -> Preview:
-        """Cost and accuracy before paying; `rows` is a guess of the number of rows where it is private."""
+    def preview(
+        self,
+        query: Query,
+        *,
+        confidence: float = 0.95,
+        rows: int | None = None,
+        scenario: Scenario | None = None,
+    ) -> Preview:
+        """Cost and accuracy before paying; nothing is read or spent.
+
+        Args:
+            confidence: of the accuracy that is stated.
+            rows: a guess of the number of rows where it is private.
+            scenario: what is publicly assumed about the data, for the accuracy on data like that.
+
+        Raises:
+            InvalidParameter: a parameter is out of range, or a scenario needs `rows`.
+            NotSupported: a scenario with a query whose answer is no number.
+        """
         between("confidence", confidence, 0, 1)
         guess = None if rows is None else whole("rows", rows, least=0, most=MAX_ROWS)
         bound, _ = self._bind(query)
@@ -114,7 +137,12 @@ class Session:
         if size is None and not bound.sized:
             size = 0
         error = None if size is None else bound.error(size, confidence)
-        return Preview(bound, bound.cost, error, confidence, self.remaining)
+        accuracy = None
+        if scenario is not None:
+            if size is None:
+                raise InvalidParameter("rows must be given with a scenario: they are private, got rows=None")
+            accuracy = bound.accuracy(size or None, confidence=confidence, scenario=scenario)
+        return Preview(bound, bound.cost, error, confidence, self.remaining, accuracy)
 
     def answer(self, query: Query) -> Release:
         """Charge for the query, then read the data and draw the answer.

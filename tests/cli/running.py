@@ -1,8 +1,10 @@
 """The command line, called in this process and run in one of its own."""
 
 import os
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -36,6 +38,8 @@ def started(*arguments, here=ROOT, **environment):
         encoding="utf-8",
         cwd=here,
         env={**inherited, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8", **environment},
+        # A shell starts what it puts into the background deaf to Ctrl-C, and children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -251,7 +251,7 @@ def test_a_lattice_whose_chunk_would_leave_float64_is_refused():
     with pytest.raises(InvalidParameter, match=r"^lattice must keep sums .* below 2\*\*53"):
         Sums.of([0.5], fine)
     with pytest.raises(InvalidParameter, match=r"^lattice must keep sums"):
-        Sums.of([0.5], Lattice.over(0, 1, points=2**20, origin=0), squares=True)
+        Sums.of([0.5], Lattice.over(0, 1, points=2**36, origin=0), squares=True)
 
 
 def peak(size):

@@ -10,6 +10,7 @@ from tests.privacy import oracle
 from tests.privacy.hostile import HOSTILE, NOT_NUMBERS
 
 from sfumato.errors import InvalidParameter
+from sfumato.privacy.composition import approx_satisfied
 from sfumato.privacy.conversions import (
     decimal_down,
     decimal_up,
@@ -20,7 +21,8 @@ from sfumato.privacy.conversions import (
     zcdp_rho,
     zcdp_to_approx,
 )
-from sfumato.privacy.definitions import ZCDP, PureDP
+from sfumato.privacy.definitions import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.events import ConcentratedEvent
 
 RHOS = [1e-9, 1e-4, 0.01, 0.3, 1, 20, 5000]
 EPSILONS = [1e-6, 0.01, 0.5, 1, 5, 50, 1000]
@@ -113,3 +115,10 @@ def test_short_decimals_bracket_a_float_closely(value):
 def test_logarithms_of_fractions_are_exact_to_rounding(value):
     truth = mp.log(oracle.real(value))
     assert abs(log_fraction(value) - truth) <= abs(truth) * mp.mpf(2) ** -51
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-3, 1e-6, 1e-7, 1e-12])
+def test_a_rho_that_a_budget_buys_is_accepted_by_who_checks_it(delta):
+    for epsilon in (0.001, 0.01, 0.05, 0.2, 0.5, 1, 2, 4, 10):
+        event = ConcentratedEvent(zcdp_rho(epsilon, delta), "quantiles")
+        assert approx_satisfied(event, ApproxDP(epsilon, delta)), (epsilon, delta)

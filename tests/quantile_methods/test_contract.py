@@ -289,16 +289,22 @@ def test_words_notes_and_labels_say_what_was_done(method, relation):
 
 
 @each_of_any_grid
-def test_integers_are_their_own_grid_and_reals_get_the_finest(method):
+def test_integers_are_their_own_grid_and_reals_get_what_the_budget_can_search(method):
     if not method.needs_bounds:
         pytest.skip("no grid between bounds")
-    whole, real = (
-        bound(ask(method, step=None, bounds=(0, 100), neighbours=None, n_hint=9), values, "substitution")
+    (few, whole), (real, many) = (
+        [
+            bound(
+                ask(method, step=None, bounds=(0, 100), neighbours=None, n_hint=hint), values, "substitution"
+            )
+            for hint in (9, 10**6)
+        ]
         for values in (np.arange(9), np.arange(9.0))
     )
-    assert whole.facts.grid.step == 1
-    assert whole.facts.grid.cells == 101
-    assert real.facts.grid.cells == MAX_CELLS
+    assert few.facts.grid.step == whole.facts.grid.step == 1
+    assert few.facts.grid.cells == whole.facts.grid.cells == 101
+    assert real.facts.grid.cells == 2**12
+    assert many.facts.grid.cells == MAX_CELLS
     coarse = bound(
         ask(method, step=5, bounds=(0, 100), neighbours=None, n_hint=9), np.arange(9), "substitution"
     )

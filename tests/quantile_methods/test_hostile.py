@@ -196,7 +196,7 @@ def test_columns_that_are_no_numbers_are_refused(method, column):
 
 def test_one_order_only_and_few_points_only():
     refused(lambda: asked(probs=[0.2, 0.5], method="single"), "single")
-    refused(lambda: asked(method=Single(flip=True)), "flip")
+    refused(lambda: asked(method=Single(flip=True), step=F(1, 2**20)), "flip")
 
 
 @pytest.mark.parametrize("extra", [{"weights": [1] * 60}, {"interpolation": "linear"}, {"axis": 0}], ids=str)

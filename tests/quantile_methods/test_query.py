@@ -80,8 +80,13 @@ def test_many_orders_are_counted_or_halved():
     assert bound(ask("auto", many, bounds=(0, 1000), step=1, n_hint=10**6), "add-remove").chosen == Tree()
     fine = bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=10**6), "add-remove")
     assert fine.chosen == Recursive()
-    coarse = bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=1000), "add-remove")
-    assert coarse.chosen == Interpolated()
+    few = bound(ask("auto", many, bounds=(0, 1), step=F(1, 2**20), n_hint=1000), "add-remove")
+    assert few.chosen == Interpolated()
+    # So few values have few points, unless a step says otherwise.
+    assert bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=1000), "add-remove").chosen == Tree()
+    # The counts of a tree leave nothing to spend on an interval.
+    share = replace(ask("auto", many, bounds=(0, 1), step=None, n_hint=1000), interval_share="auto")
+    assert bound(share, "add-remove").chosen.method == Interpolated()
 
 
 # --- interpolation --------------------------------------------------------------------------------
@@ -218,7 +223,7 @@ def test_the_radius_of_inverse_sensitivity_follows_from_the_number_of_values():
     "method", [Single(), Independent(), Recursive(), InverseSensitivity(), "auto"], ids=repr
 )
 @pytest.mark.parametrize("nulls", ["drop", "lower"])
-def test_intervals_hold_the_quantiles_of_the_data(method, nulls):
+def test_intervals_on_any_data_hold_all_quantiles_of_the_data(method, nulls):
     probs = (H,) if method == Single() else DECILES
     query = bound(
         ask(method, probs, bounds=(0, 100), step=None, nulls=nulls, budget=PureDP(4)), "substitution"
@@ -228,11 +233,11 @@ def test_intervals_hold_the_quantiles_of_the_data(method, nulls):
     misses = 0
     for _ in range(60):
         outcome = raw(law.sample(bits))
-        low, high = query.interval(outcome, 0.9)
+        low, high = query.interval(outcome, 0.9, "any data")
         assert (low <= query.value(outcome)).all() or method == InverseSensitivity()
         assert (low <= high).all()
         misses += bool(((truth < low) | (truth > high)).any())
-        wide = query.population_interval(outcome, 0.9)
+        wide = query.population_interval(outcome, 0.9, "any data")
         assert (wide[0] <= low).all()
         assert (wide[1] >= high).all()
     assert misses <= 15
@@ -317,7 +322,7 @@ def test_a_hint_never_replaces_a_public_number_of_rows():
 
 
 def test_integers_beyond_the_finest_grid_are_answered_on_it():
-    release = sf.median(np.array([0, 2**40]), bounds=(0, 2**40), epsilon=1, bits=SeededBits(9))
+    release = sf.median(np.array([0, 2**40]), bounds=(0, 2**40), epsilon=1000, bits=SeededBits(9))
     assert release.query.facts.grid.cells == 2**32
     fractional = sf.median(np.array([0, 1]), bounds=(0.5, 1.5), epsilon=1, bits=SeededBits(9))
     assert 0.5 <= fractional.value <= 1.5

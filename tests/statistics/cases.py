@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,13 @@ KINDS = (
         "mean",
         Mean,
         {"bounds": BOUNDS},
+        lambda v, nulls: clamped(v, nulls).mean(),
+        lambda query, rows: float(query.lattice.step) / 2 + 1e-12,
+    ),
+    Kind(
+        "mean with its spread",
+        Mean,
+        {"bounds": BOUNDS, "interval_share": Fraction(1, 10)},
         lambda v, nulls: clamped(v, nulls).mean(),
         lambda query, rows: float(query.lattice.step) / 2 + 1e-12,
     ),

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable
 
-from sfumato.laws import DiscreteLaplace
+import numpy as np
+
+from sfumato.grid import Floats
+from sfumato.laws import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms import Additive
 
 
@@ -36,17 +39,35 @@ def share_interval(sums: tuple[int, ...], mechanism: Additive, confidence: float
         return size <= 0 or tail(1 - share, share, size) >= 1 - confidence
 
     center = min(max(first / (first + second), 0.0), 1.0)
-    return _outermost(plausible, center, 0.0), _outermost(plausible, center, 1.0)
+    return outermost(plausible, center, 0.0), outermost(plausible, center, 1.0)
 
 
-def _outermost(plausible: Callable[[float], bool], inside: float, end: float) -> float:
+def outermost(plausible: Callable[[float], bool], inside: float, end: float, steps: int = 60) -> float:
+    """The last plausible number on the way from `inside` to `end`, rounded outwards, by bisection."""
     if plausible(end):
         return end
     outside = end
-    for _ in range(60):
+    for _ in range(steps):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if plausible(middle) else (inside, middle)
     return outside
+
+
+def difference_tail(sizes: Floats, share: float, noise: DiscreteLaplace | DiscreteGaussian) -> Floats:
+    """P((1 - t) X - t Y > size) for independent continuous noises of the same scale, t being the share."""
+    from scipy.special import ndtr
+
+    if isinstance(noise, DiscreteGaussian):
+        sigma = math.sqrt(noise.sigma_squared) * math.hypot(1 - share, share)
+        return np.asarray(ndtr(-sizes / sigma))
+    large = max(share, 1 - share, 0.5 + 1e-5)
+    small = 1 - large
+    depth = np.abs(sizes) / float(noise.scale)
+    tails = large**2 * np.exp(-depth / large)
+    if small > 0:
+        tails -= small**2 * np.exp(-np.minimum(depth / small, 745.0))
+    half = tails / (large**2 - small**2) / 2
+    return np.where(sizes >= 0, half, 1 - half)
 
 
 def _tail(mechanism: Additive) -> Callable[[float, float, float], float]:

@@ -23,6 +23,7 @@ from sfumato.laws.graded import Graded
 from sfumato.mechanisms.transcripts import Transcripts
 from sfumato.privacy.conversions import zcdp_delta
 from sfumato.quantile_methods.crossings import ScansLaw
+from sfumato.quantile_methods.framed import FramedLaw
 from sfumato.quantile_methods.independent import NodesLaw
 from sfumato.quantile_methods.joint import JointLaw
 from sfumato.quantile_methods.node import Node
@@ -257,7 +258,7 @@ def cells_of(left: Listing, right: Listing) -> Comparison:
 
 def is_listed(law: Any) -> bool:
     """Whether a law is compared outcome by outcome."""
-    if isinstance(law, NodesLaw):
+    if isinstance(law, NodesLaw | FramedLaw):
         return False
     long = isinstance(law, JointLaw | RecursiveLaw | ScansLaw) and law.count > MOST_OUTCOMES
     numbered = isinstance(law, Transcripts) and law.mechanism.answer_noise is not None

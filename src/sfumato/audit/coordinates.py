@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.errors import NotSupported
 from sfumato.laws import Clamped, DiscreteGaussian, DiscreteLaplace, Geometric, Joint, Law, Point, Shifted
 from sfumato.quantile_methods.crossings import ScansLaw
+from sfumato.quantile_methods.framed import FramedLaw
 from sfumato.quantile_methods.independent import NodesLaw
 
 Pair = tuple[Law, Law]
@@ -37,6 +38,8 @@ def changed_coordinates(left: Law, right: Law) -> list[Pair]:
         return _among(left.parts, right.parts)
     if isinstance(left, NodesLaw) and isinstance(right, NodesLaw):
         return _among(left.nodes, right.nodes)
+    if isinstance(left, FramedLaw) and isinstance(right, FramedLaw):
+        return _among((left.own, left.outer), (right.own, right.outer))
     if isinstance(left, ScansLaw) and isinstance(right, ScansLaw) and left.count > MOST_OUTCOMES:
         return _among(*([scan.law(law.counts) for scan in law.scans] for law in (left, right)))
     if isinstance(left, Shifted) and isinstance(right, Shifted) and isinstance(left.center, np.ndarray):

@@ -49,6 +49,7 @@ QUESTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "sum above zero": (Sum, {"bounds": (1, 3)}),
     "sum below zero": (Sum, {"bounds": (-7, -2)}),
     "mean": (Mean, {"bounds": (-1, 3)}),
+    "mean with its spread": (Mean, {"bounds": (-1, 3), "interval_share": Fraction(1, 10)}),
     "variance": (Variance, {"bounds": (-1, 3)}),
     "histogram of 3 bins": (Histogram, {"bins": 3, "bounds": (0, 3)}),
     "histogram of 2 bins": (Histogram, {"bins": 2, "bounds": (0, 3)}),
@@ -165,6 +166,9 @@ def _quantiles(quick: bool) -> Iterator[Target]:
                 asked = f"order{'s' * (len(orders) > 1)} {' '.join(map(str, orders))}"
                 detail = f"{asked}, {relation}, nulls {nulls}{chosen}"
                 yield _target("quantiles", name, detail, query, size, top + 1)
+                if name == "single" and orders == MEDIAN and not options:
+                    framed = replace(query, interval_share=Fraction(1, 5))
+                    yield _target("quantiles", name, f"{detail}, interval share 1/5", framed, size, top + 1)
 
 
 def _asked(name: str, quick: bool) -> Iterator[tuple[dict[str, Any], tuple[Fraction, ...]]]:

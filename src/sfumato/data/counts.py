@@ -18,6 +18,8 @@ NULL_RULES: tuple[NullRule, ...] = ("drop", "lower", "upper")
 # A dense vector of counts larger than this belongs to a coarse grid with refinements.
 MAX_DENSE = 2**26
 MAX_ROWS = 2**62
+# A chunk of products of two numbers below 2**18 adds up to less than 2**53.
+_HALF = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +116,8 @@ class Sums:
         one_of("nulls", nulls, NULL_RULES)
         column = admit(values)
         column.require("integer", "real")
-        reach = max(abs(lattice.low), abs(lattice.high)) ** (2 if squares else 1)
-        if CHUNK * reach > 2**53:
+        reach = max(abs(lattice.low), abs(lattice.high))
+        if CHUNK * reach > 2**53 or (squares and reach >= 2 ** (2 * _HALF)):
             raise InvalidParameter(
                 f"lattice must keep sums of {CHUNK} records below 2**53, got reach={reach}"
             )
@@ -128,8 +130,18 @@ class Sums:
             lattice.locate(chunk, point)
             missing += settle(chunk, point, float(place))
             first += int(point.sum())
-            second += int(point @ point) if squares else 0
+            second += squared(point, reach) if squares else 0
         return cls(column.rows - (missing if nulls == "drop" else 0), first, second)
+
+
+def squared(points: Floats, reach: int) -> int:
+    """The exact sum of the squares of a chunk of whole numbers of at most `reach`."""
+    if CHUNK * reach**2 <= 2**53:
+        return int(points @ points)
+    # In two halves, so that float64 adds each of the three products exactly.
+    high = np.floor(points * 2.0**-_HALF)
+    low = points - high * 2.0**_HALF
+    return (int(high @ high) << 2 * _HALF) + (int(high @ low) << _HALF + 1) + int(low @ low)
 
 
 def settle(chunk: Floats, located: Floats, place: float) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from sfumato.checks import Number, inside
 from sfumato.data.counts import NullRule
@@ -24,6 +24,7 @@ class QuantileOptions(TypedDict, total=False):
     method: Any
     step: Number | None
     n_hint: int | None
+    interval_share: Number | Literal["auto"]
     nulls: NullRule | None
     weights: None
     bits: Bits | None
@@ -40,6 +41,7 @@ def quantiles(
     method: Any = "auto",
     step: Number | None = None,
     n_hint: int | None = None,
+    interval_share: Number | Literal["auto"] = 0,
     nulls: NullRule | None = None,
     weights: None = None,
     bits: Bits | None = None,
@@ -55,6 +57,7 @@ def quantiles(
         method: "auto", or one of `sfumato.quantile_methods.METHODS` by name or as a value with its options.
         step: the distance between points that can be answered; 1 for integers and very fine for reals.
         n_hint: a guess of the number of rows where that is private.
+        interval_share: the part of the budget that makes the interval narrow; "auto" for the best part.
         weights: refused, because a record of a large weight could not be hidden.
 
     The other arguments and the errors are those of `sfumato.count`.
@@ -73,6 +76,7 @@ def quantiles(
         method=method,
         step=step,
         n_hint=n_hint,
+        interval_share=interval_share,
         nulls=nulls,
         weights=weights,
         bits=bits,
@@ -183,6 +187,7 @@ def _quantiles(
     method: Any = "auto",
     step: Number | None = None,
     n_hint: int | None = None,
+    interval_share: Number | Literal["auto"] = 0,
     nulls: NullRule | None = None,
     weights: None = None,
     bits: Bits | None = None,
@@ -200,6 +205,7 @@ def _quantiles(
         method=method,
         step=step,
         n_hint=n_hint,
+        interval_share=interval_share,
         nulls=nulls,
     )
     return answer(values, query, neighbours, bits)

@@ -1,7 +1,7 @@
 """Counts, sums, means, variances, proportions and histograms in one line each."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sfumato.checks import Number
 from sfumato.data.column import Category
@@ -123,6 +123,7 @@ def mean(
     neighbours: Neighbours = "substitution",
     nulls: NullRule | None = None,
     noise: Noise = "auto",
+    interval_share: Number | Literal["auto"] = 0,
     bits: Bits | None = None,
 ) -> Release:
     """The mean of values clamped to public bounds, released privately.
@@ -130,13 +131,23 @@ def mean(
     Guarantee:
         Differential privacy at exactly the cost stated in the release; see `sfumato.Mean`.
 
-    The arguments and the errors are those of `sfumato.sum`.
+    Args:
+        interval_share: the share of the budget, 0, in [0.01, 0.99] or "auto", that also tells the spread, for
+            a narrow `population_interval`; see `sfumato.Mean`.
+
+    The other arguments and the errors are those of `sfumato.sum`.
 
     >>> import sfumato as sf
     >>> round(sf.mean([1, 2, 3], bounds=(0, 10), epsilon=1e6).value, 3)
     2.0
     """
-    query = Mean(budget=one_budget(epsilon, budget), bounds=bounds, nulls=nulls, noise=noise)
+    query = Mean(
+        budget=one_budget(epsilon, budget),
+        bounds=bounds,
+        nulls=nulls,
+        noise=noise,
+        interval_share=interval_share,
+    )
     return answer(values, query, neighbours, bits)
 
 

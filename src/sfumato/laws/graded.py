@@ -65,6 +65,11 @@ class Graded:
             return -math.inf
         return math.log(self._weights[self._run_of(point)]) - math.log(self._total)
 
+    @property
+    def runs(self) -> tuple[Integers, Integers, Floats]:
+        """The number of points of each run, its level, and its probability to a relative error of 1e-9."""
+        return self._lengths, self._levels, np.diff(self._sums, prepend=0.0) / self._sums[-1]
+
     def coins(self) -> tuple[Integers, Integers]:
         """For every point, two integers out of 2**62 whose product is its weight; for few points."""
         return self._grades.coins(np.repeat(self._levels, self._lengths))

@@ -10,16 +10,17 @@ LEAST_TREE, MOST_LEAVES = 200, 2**16
 FEWEST_TREE = 10
 
 
-def choose(facts: Facts) -> tuple[str, str]:
+def choose(facts: Facts, *, tree: bool = True) -> tuple[str, str]:
     """The name of the method and the reason in words.
 
     A joint draw of all orders is the most accurate if enough values lie between two of them; see
-    `informative`. If not, a tree on a grid of few points, and else a joint draw of some orders.
+    `informative`. If not, a tree on a grid of few points, unless `tree` excludes it, and else a joint draw
+    of some orders.
     """
     count = len(facts.orders)
     if count == 1:
         return "single", "one quantile"
-    few_points = facts.grid.cells <= MOST_LEAVES
+    few_points = tree and facts.grid.cells <= MOST_LEAVES
     if 100 * slack(MOST_DRAWN) > facts.buy(1).range:
         return "recursive", "a budget too small for a joint draw"
     if count >= LEAST_TREE and few_points:

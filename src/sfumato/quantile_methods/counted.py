@@ -81,6 +81,11 @@ class CountedLaw:
         (count,) = raw(self._count.sample(bits))
         return (count, *raw(self._after(count).sample(bits)))
 
+    def counted_first(self, bits: Bits) -> tuple[Outcome, Law]:
+        """A count, and the law of what follows it."""
+        (count,) = raw(self._count.sample(bits))
+        return (count,), self._after(count)
+
     def logpmf(self, outcome: Outcome) -> float:
         """The log probability of the count and of what followed."""
         count = float(self._count.logpmf(outcome[0]))

@@ -21,6 +21,9 @@ from sfumato.query import Outcome
 Orders = tuple[Fraction, ...]
 MAX_ORDERS = 10_000
 
+# Default grids have two to the power of so many cells.
+COARSEST, FINEST = 12, MAX_CELLS.bit_length() - 1
+
 # Two records of a cell get places of their own for up to so many records; any power of two would be private.
 SUBCELLS = 2**24
 
@@ -40,6 +43,7 @@ class Facts:
         size_is_public: whether `size` is the number of values exactly, on all neighbours.
         nulls: what becomes of nulls.
         finest: the largest denominator of an order; smaller for tiny budgets, to keep tables short.
+        bits: the resolution of the grid where no step is given; None for what the budget can search.
     """
 
     orders: Orders
@@ -51,13 +55,29 @@ class Facts:
     size_is_public: bool = False
     nulls: NullRule = "drop"
     finest: int = MAX_PARTS
+    bits: int | None = None
 
     @cached_property
     def grid(self) -> Grid:
         """The points that can be answered."""
         if self.bounds is None:
             raise MissingBounds("bounds must be given for this method; method='unbounded' needs none")
-        return _grid(*self.bounds, self.step)
+        return _grid(*self.bounds, self.step, self.resolution)
+
+    @property
+    def resolution(self) -> int:
+        """How many points a budget can search, as bits: with more, a heap of equal values may be missed.
+
+        A heap at an end of the orders outweighs a point elsewhere by half the range for each of its records.
+        More than half of that exponent is left as a margin, also for a share that is spent on intervals.
+        """
+        if self.bits is not None:
+            return self.bits
+        if self.size is None:
+            return FINEST
+        records = self.size * min(self.orders[0], 1 - self.orders[-1])
+        exponent = float(self.buy(1).range * records / 7)
+        return min(max(int(exponent / math.log(2)), COARSEST), FINEST)
 
     @property
     def known_size(self) -> int:
@@ -72,10 +92,10 @@ class Facts:
 
 
 @lru_cache(maxsize=64)
-def _grid(lower: Fraction, upper: Fraction, step: Fraction | None) -> Grid:
+def _grid(lower: Fraction, upper: Fraction, step: Fraction | None, bits: int) -> Grid:
     if step is not None:
         return Grid.of_step(lower, upper, step)
-    cells = MAX_CELLS
+    cells = 1 << bits
     while max(abs(lower), abs(upper)) * cells > (upper - lower) * MAX_RATIO:
         cells //= 2
     return Grid(lower, upper, cells=cells)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
+from sfumato.accuracy.scenario import Scenario
+from sfumato.accuracy.statement import Accuracy
 from sfumato.checks import Number, boolean, compact, exact, keep, positive, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
@@ -21,8 +23,17 @@ from sfumato.laws.grades import MAX_PARTS
 from sfumato.privacy import Event, Neighbours
 from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.counted import Counted
+from sfumato.quantile_methods.framed import Framed, checked_share
 from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, sampling_ranks
 from sfumato.quantile_methods.methods import METHODS, read_method
+from sfumato.quantile_methods.spacing import (
+    ANY_DATA,
+    ends,
+    interval_words,
+    scenario_widths,
+    spaced,
+    widths,
+)
 from sfumato.query import Answer, Cost, Interval, Outcome
 from sfumato.statistics.statistic import checked_bounds, checked_confidence, strength
 from sfumato.statistics.sum import Bounded
@@ -39,11 +50,14 @@ class Quantiles(Bounded):
     Args:
         probs: orders inside (0, 1), in any order, repeated or not; fractions with denominators up to 100,000.
         method: a method such as `Recursive()`, its name, or "auto" for the best by public facts.
-        step: the distance of the points that can be answered; 1 for integer columns, the finest of at most
-            2**32 points for real ones, unless given.
+        step: the distance of the points that can be answered; unless given, 1 for integer columns, and for
+            real ones as fine as the budget can search, from 2**12 to 2**32 points.
         n_hint: a public guess of the number of rows where it is private; without one, methods that need the
             number spend a twentieth of the budget on it.
         scalar: whether the one order asked for is answered as a number and not as an array.
+        interval_share: the part of the budget that is spent on two outer orders, which make the interval
+            narrow; 0 for none, "auto" for the part that serves most data best.
+        on_points: whether the values are points of the grid, as integers are; a session finds out.
 
     >>> from sfumato.privacy import PureDP
     >>> query = Quantiles(probs=(0.5,), budget=PureDP(1), bounds=(0, 1), neighbours="add-remove")
@@ -58,6 +72,9 @@ class Quantiles(Bounded):
     step: Number | None = None
     n_hint: int | None = None
     scalar: bool = False
+    interval_share: Number | Literal["auto"] = 0
+    on_points: bool = False
+    takes_scenario: ClassVar[tuple[str, ...]] = ("interval", "population_interval")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,6 +88,8 @@ class Quantiles(Bounded):
             keep(self, n_hint=whole("n_hint", self.n_hint, least=1, most=MAX_ROWS))
         if boolean("scalar", self.scalar) and len(self.probs) != 1:
             raise InvalidParameter(f"scalar goes with one order, got scalar={shown(self.scalar)}")
+        keep(self, interval_share=checked_share(self.interval_share, self.method))
+        boolean("on_points", self.on_points)
 
     def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
         """The query with the public facts of a data set filled in; integers are their own grid."""
@@ -80,6 +99,8 @@ class Quantiles(Bounded):
             far = max(abs(bound.lower), abs(bound.upper))
             if whole_ends and bound.upper - bound.lower < MAX_CELLS and far <= MAX_RATIO:
                 bound = replace(bound, step=Fraction(1))
+        if column.kind == "integer" and bound.bounds is not None and bound.step is not None:
+            bound = replace(bound, on_points=bound.lower.denominator == bound.step == 1)
         return bound
 
     def declared(self, field: Field) -> dict[str, Any]:
@@ -110,6 +131,10 @@ class Quantiles(Bounded):
         return tuple(_short(Fraction(q), self._finest) for q in self.probs)
 
     @property
+    def _share(self) -> Fraction | Literal["auto"]:
+        return cast(Fraction | Literal["auto"], self.interval_share)
+
+    @property
     def _finest(self) -> int:
         # Tables of weights have about parts / epsilon entries: tiny budgets get shorter fractions.
         wanted = int(2**28 * strength(self.budget)[1]) // len(self.probs).bit_length()
@@ -135,6 +160,7 @@ class Quantiles(Bounded):
     def _counted(self) -> Counted | None:
         """How the number of values is found first, where a method needs it and nothing is known."""
         needed = len(self.orders) > 1 if self.method == "auto" else self.method.needs_size
+        needed = needed or bool(self._share)
         return Counted.under(self.facts) if needed and self.facts.size is None else None
 
     def _settled(self, outcome: Outcome) -> tuple[Method, Facts, Outcome]:
@@ -145,10 +171,11 @@ class Quantiles(Bounded):
         return self._pick(facts)[0], facts, outcome[1:]
 
     def _pick(self, facts: Facts) -> tuple[Method, str]:
-        if self.method != "auto":
-            return self.method, ""
-        name, why = choose(facts)
-        return METHODS[name](), f", chosen for {why}"
+        method, why = self.method, ""
+        if method == "auto":
+            name, reason = choose(facts, tree=not self._share)
+            method, why = METHODS[name](), f", chosen for {reason}"
+        return (Framed(method=method, share=self._share) if self._share else method), why
 
     @cached_property
     def chosen(self) -> Method:
@@ -221,19 +248,43 @@ class Quantiles(Bounded):
         facts = self.facts if self._counted is None else self._counted.settled(rows)
         return self._pick(facts)[0].rank_error(facts, checked_confidence(confidence))
 
-    def interval(self, outcome: Outcome, confidence: float) -> Interval:
-        """Where the data's quantiles lie, all at once: between released ones that are surely below and above.
+    def accuracy(
+        self, n: int | None = None, *, confidence: Number = 0.95, scenario: Scenario | None = None
+    ) -> Accuracy:
+        """How many ranks the answers would be off on any data; under a scenario also how far in value."""
+        from sfumato.quantile_methods.foresight import foresee
 
-        A released quantile of order p has a rank within `rank_error` of p n. It is therefore below the data's
-        quantile of any order that is more than this many ranks higher. Where no released quantile is that
-        far, the bounds are all that is known. A tree tells more.
+        return foresee(self, n, confidence, scenario)
+
+    def interval(self, outcome: Outcome, confidence: float, scenario: Any = None) -> Interval:
+        """Where each of the data's quantiles lies, with this confidence for each.
+
+        Released quantiles tell how spread the data are between them; with an `interval_share` two outer ones
+        tell it beyond them. A tree tells on any data. A `scenario` says how data like these are spread, and
+        "any data" asks for what holds on all of them: between released quantiles that are surely below and
+        above, or the bounds. docs/intervals.md.
         """
-        return self._between(outcome, checked_confidence(confidence), None)
+        return self._around(outcome, checked_confidence(confidence), scenario, population=False)
 
-    def population_interval(self, outcome: Outcome, confidence: float) -> Interval:
-        """The same for the population's quantiles; half of the failure goes to sampling."""
-        failure = (1 - checked_confidence(confidence)) / 2
-        return self._between(outcome, 1 - failure, failure / len(self.orders))
+    def population_interval(self, outcome: Outcome, confidence: float, scenario: Any = None) -> Interval:
+        """The same for the population's quantiles, of which the data are independent draws."""
+        return self._around(outcome, checked_confidence(confidence), scenario, population=True)
+
+    def _around(self, outcome: Outcome, level: float, scenario: Any, *, population: bool) -> Interval:
+        method, facts, own = self._settled(outcome)
+        reach = None
+        if scenario is not None and not (isinstance(scenario, str) and scenario == ANY_DATA):
+            reach = scenario_widths(self, facts, scenario, level, population=population)
+        elif scenario is None and spaced(method, facts):
+            reach = widths(method, facts, own, level, population=population)
+        if reach is None:
+            failure = (1 - level) / 2 / len(self.orders) if population else None
+            return self._between(outcome, 1 - (1 - level) / 2 if population else level, failure)
+        values = [float(value) for value in method.answers(own, facts)]
+        low, high = ends(values, reach, facts, level, on_points=self.on_points)
+        places = [self.orders.index(q) for q in self._asked]
+        low, high = low[places], high[places]
+        return (float(low[0]), float(high[0])) if self.scalar else (low, high)
 
     def _between(self, outcome: Outcome, confidence: float, failure: float | None) -> Interval:
         method, facts, own = self._settled(outcome)
@@ -277,7 +328,7 @@ class Quantiles(Bounded):
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
-        method, facts, _ = self._settled(outcome)
+        method, facts, own = self._settled(outcome)
         notes = [] if self.bounds is None else list(super().notes(outcome))
         if self._counted is not None:
             notes.append(f"about {facts.size:,} values were counted; the method was {method.words(facts)}")
@@ -287,9 +338,14 @@ class Quantiles(Bounded):
         elif error < MAX_ROWS:
             sure = "on any data, at 95 % confidence"
             notes.append(f"answers are within {error:,} ranks of their targets {sure}{method.beyond(facts)}")
-        if not self.size_is_public and facts.size is not None and not hasattr(method, "interval"):
+        told = hasattr(method, "interval") or spaced(method, facts)
+        if not self.size_is_public and facts.size is not None and not told:
             half = f"{self._least_size(facts):,}"
             notes.append(f"the number of values is private; the interval holds if there are at least {half}")
+        if not self.size_is_public and self._counted is None and spaced(method, facts):
+            taken = f"the interval takes it as {facts.size:,}, and is too narrow if it is far less"
+            notes.append(f"the number of values is private; {taken}")
+        notes.append(interval_words(method, facts, own))
         return tuple(notes)
 
 

@@ -6,7 +6,9 @@ from functools import cached_property
 from math import ceil, floor, inf, log10
 from typing import Any, cast
 
-from sfumato.checks import keep, one_of, readable, whole
+from sfumato.accuracy.scenario import Scenario
+from sfumato.accuracy.statement import Accuracy
+from sfumato.checks import Number, keep, one_of, readable, whole
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Law, Peeled
 from sfumato.laws.selection import Variant
@@ -100,6 +102,15 @@ class Picks(ABC):
     def population_interval(self, outcome: Outcome, confidence: float) -> Interval:
         """Refused: what is chosen is no number."""
         raise NotSupported("population_interval needs a mean, proportion or variance: an option was chosen")
+
+    def accuracy(
+        self, n: int | None = None, *, confidence: Number = 0.95, scenario: Scenario | None = None
+    ) -> Accuracy:
+        """Refused: what is chosen is no number."""
+        raise NotSupported(
+            "accuracy needs a number, and an option is chosen: query.radius(confidence) says how far its "
+            "score is from the best"
+        )
 
     def radius(self, confidence: float) -> float:
         """How far below the best score left each pick is, at most, for all picks at once."""

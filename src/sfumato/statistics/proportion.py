@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, floor
 from typing import ClassVar
 
+from sfumato.accuracy.noisy_sampling import noisy_proportion_bounds, noisy_share_bounds
 from sfumato.accuracy.ratio import share_interval
-from sfumato.accuracy.sampling import mean_bounds, proportion_bounds
+from sfumato.accuracy.sampling import mean_bounds
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.laws import Clamped, Joint, Law
@@ -89,12 +89,19 @@ class Proportion(Condition):
         return max(outcome[0] - radius, 0) / size, min(outcome[0] + radius, size) / size
 
     def population_interval(self, outcome: Outcome, confidence: float) -> Interval:
-        """Where the population's share lies; half of the failure goes to sampling."""
+        """Where the population's share lies: the law of the noisy binomial count, inverted."""
         failure = 1 - checked_confidence(confidence)
+        noise = self.mechanism.noise
+        data_low, data_high = self.interval(outcome, 1 - failure)
         if self.size_is_public:
-            size = self.public_size
-            low, high = self.interval(outcome, 1 - failure / 2)
-            return proportion_bounds(floor(low * size + 0.5), ceil(high * size - 0.5), size, failure / 2)
+            low, high = noisy_proportion_bounds(outcome[0], self.public_size, noise, failure)
+            return min(low, data_low), max(high, data_high)
+        any_low, any_high = self._whatever(outcome, failure)
+        low, high = noisy_share_bounds((outcome[0], outcome[1]), noise, failure)
+        return max(min(low, data_low), any_low), min(max(high, data_high), any_high)
+
+    def _whatever(self, outcome: Outcome, failure: float) -> tuple[float, float]:
+        """Where the population's share lies by three bounds of noise, size and sampling, one for each."""
         radius = self.mechanism.noise.radius((1 - failure / 10) ** 0.5)
         low, high = self.interval(outcome, 1 - failure * 2 / 5)
         return mean_bounds(low, high, max(sum(outcome) - 2 * radius, 0), failure / 2)

@@ -6,6 +6,8 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any, ClassVar, Self
 
+from sfumato.accuracy.scenario import Scenario
+from sfumato.accuracy.statement import Accuracy
 from sfumato.checks import Number, exact, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
@@ -157,6 +159,24 @@ class Statistic(ABC):
     def accuracy_words(self, error: float) -> str:
         """The accuracy in words, for a preview."""
         return f"within ±{error:g}"
+
+    def accuracy(
+        self, n: int | None = None, *, confidence: Number = 0.95, scenario: Scenario | None = None
+    ) -> Accuracy:
+        """How far the answer would be from the data's, before anything is read or paid.
+
+        Args:
+            n: the number of values; a guess where it is private. The public number of rows unless given.
+            confidence: of each number by itself.
+            scenario: what is publicly assumed about the data, where the error depends on them.
+
+        Raises:
+            InvalidParameter: `n` is needed and not known, or a parameter is out of range.
+            NotSupported: the answer is no number.
+        """
+        from sfumato.statistics.foresight import foresee
+
+        return foresee(self, n, confidence, scenario)
 
     def labels(self) -> tuple[str, ...]:
         """The names of the numbers released."""
