@@ -91,6 +91,14 @@ class Release:
 
         return release_chart(self, confidence, simultaneous=simultaneous, scenario=scenario)
 
+    def rank_error(self, confidence: float = 0.95) -> int:
+        """How many ranks released quantiles are from their targets, at most, on any data, all together."""
+        own = getattr(self.query, "drawn_rank_error", None)
+        if own is None:
+            raise NotSupported(f"rank_error needs quantiles, not a {self.query.name}")
+        error: int = own(self.outcome, confidence)
+        return error
+
     def cdf(self, points: Number | Sequence[Number]) -> Floats:
         """The share of the data at or below each point, where quantiles were released from a tree."""
         own = getattr(self.query, "cdf", None)

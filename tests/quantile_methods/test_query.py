@@ -386,3 +386,16 @@ def test_a_tiny_budget_never_leads_to_a_joint_draw():
     for rows in (1, 10**6, 10**15):
         facts = ask("auto", DECILES, bounds=(0, 1), step=None, budget=PureDP(1e-9), rows=None).facts
         assert choose(replace(facts, size=rows))[0] == "recursive"
+
+
+def test_a_release_tells_how_many_ranks_it_may_be_off():
+    values = np.arange(5000.0)
+    for facts in ({"nulls": "lower"}, {"neighbours": "add-remove"}, {"interval_share": "auto"}):
+        release = sf.deciles(values, bounds=(0, 5000), epsilon=1, bits=SeededBits(1), **facts)
+        errors = [release.rank_error(level) for level in (0.5, 0.95, 0.999)]
+        assert errors == sorted(errors)
+        assert any(f"within {errors[1]:,} ranks" in note for note in release.notes)
+        off = np.abs(release.value - 500 * np.arange(1, 10))
+        assert off.max() <= release.rank_error(0.999) + 1
+    with pytest.raises(sf.NotSupported, match="rank_error"):
+        sf.mean([1.0], bounds=(0, 1), epsilon=1).rank_error()

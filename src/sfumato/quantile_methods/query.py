@@ -248,6 +248,11 @@ class Quantiles(Bounded):
         facts = self.facts if self._counted is None else self._counted.settled(rows)
         return self._pick(facts)[0].rank_error(facts, checked_confidence(confidence))
 
+    def drawn_rank_error(self, outcome: Outcome, confidence: float) -> int:
+        """The same for an outcome that was drawn, which tells a count of the values if there was one."""
+        method, facts, _ = self._settled(outcome)
+        return method.rank_error(facts, checked_confidence(confidence))
+
     def accuracy(
         self, n: int | None = None, *, confidence: Number = 0.95, scenario: Scenario | None = None
     ) -> Accuracy:
