@@ -231,7 +231,7 @@ def test_a_session_charges_the_budget_and_its_preview_says_so(budget, share):
             session.answer(query)
 
 
-@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1), ApproxDP(1, 1e-6)], ids=repr)
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1), ApproxDP(1, 1e-6), ApproxDP(0.1, 0.3)], ids=repr)
 @each_share
 @each_relation
 def test_a_private_number_of_values_is_counted_within_the_same_budget(budget, share, relation):
@@ -248,7 +248,8 @@ def test_a_private_number_of_values_is_counted_within_the_same_budget(budget, sh
             facts = counted.settled(count)
             after = query._pick(facts)[0].terms(facts).event
             noise, rest = counted.noise.event, facts.budget
-            if isinstance(budget, PureDP):
+            if isinstance(rest, PureDP):
+                assert query.cost == PureDP(1)
                 assert noise.pure_epsilon + after.pure_epsilon == query.event.pure_epsilon == 1
             else:
                 assert after.rho <= rest.rho

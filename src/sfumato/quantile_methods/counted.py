@@ -34,8 +34,9 @@ class Counted:
         """A twentieth of the budget for the count, the rest for the quantiles."""
         whole = facts.budget
         if isinstance(whole, ApproxDP):
-            # Rhos compose exactly, and the sum is what the approximate budget converts to.
-            whole = ZCDP(zcdp_rho(whole.epsilon, whole.delta))
+            # Epsilons add up, and so do rhos to what the approximate budget converts to: the stronger one.
+            pure = facts.buy(1).pure
+            whole = PureDP(whole.epsilon) if pure else ZCDP(zcdp_rho(whole.epsilon, whole.delta))
         first, rest = _split(whole)
         return cls(additive(first, Sensitivity.scalar(1), "auto"), replace(facts, budget=rest))
 

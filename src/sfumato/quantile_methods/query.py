@@ -20,7 +20,7 @@ from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats
 from sfumato.laws import Law
 from sfumato.laws.grades import MAX_PARTS
-from sfumato.privacy import Event, Neighbours
+from sfumato.privacy import Event, Neighbours, PureDP
 from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.counted import Counted
 from sfumato.quantile_methods.framed import Framed, checked_share
@@ -195,7 +195,10 @@ class Quantiles(Bounded):
     @cached_property
     def cost(self) -> Cost:
         """What a release costs."""
-        return self.chosen.terms(self.facts).cost if self._counted is None else self.budget
+        if self._counted is None:
+            return self.chosen.terms(self.facts).cost
+        pure = isinstance(self._counted.facts.budget, PureDP)
+        return PureDP(self.budget.epsilon) if pure else self.budget  # type: ignore[union-attr]
 
     def look(self, column: Column) -> Any:
         """The data as the method wants them; the column itself where the method is not known yet."""
