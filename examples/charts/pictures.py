@@ -26,7 +26,8 @@ def charts():
     one = sf.PureDP(1)
     tenths = [i / 10 for i in range(1, 10)]
     yield "mean", session.answer(sf.Mean(column="age", budget=one)).plot()
-    yield "deciles", session.answer(sf.Quantiles(column="pay", probs=tenths, budget=one)).plot()
+    deciles = sf.Quantiles(column="pay", probs=tenths, budget=one, nulls="lower")
+    yield "deciles", session.answer(deciles).plot()
     yield "histogram", session.answer(sf.Histogram(column="age", bins=20, bounds=(15, 75), budget=one)).plot()
 
     mean = sf.Mean(column="age", budget=one, bounds=(18, 90), **FACTS)

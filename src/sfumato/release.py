@@ -17,6 +17,8 @@ from sfumato.privacy.neighbours import MEANINGS
 from sfumato.query import Answer, Cost, Interval, Outcome, Released, parameters
 
 FORMAT = 1
+# What a caller writes for a scenario to get an interval that holds on all data.
+ANY_DATA = "any data"
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ class Release:
             # The failures of all numbers add up to that of one, at most.
             level = 1 - (1 - float(inside("confidence", confidence))) / len(self.query.labels())
         ask = getattr(self.query, kind)
-        if scenario is not None and kind not in getattr(self.query, "takes_scenario", ()):
+        takes = kind in getattr(self.query, "takes_scenario", ())
+        if not takes and isinstance(scenario, str) and scenario == ANY_DATA:
+            scenario = None  # as it is anyway
+        if scenario is not None and not takes:
             raise NotSupported(f"{kind} of a {self.query.name} takes no scenario: it holds on any data")
         found: Interval = ask(self.outcome, level, *(() if scenario is None else (scenario,)))
         return found

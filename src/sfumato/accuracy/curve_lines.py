@@ -101,6 +101,9 @@ def lines_of(own: Setting) -> list[Line]:
     if assumes and not by_value and own.foreseen(any_data=True).how == "bound":
         lines.append(Line(_HOW["bound"], "bound", lambda at: _figure(at.foreseen(any_data=True), figure)))
     table = _THEOREMS.get((query.name, method, own.measure), [])
+    if query.name == "mean" and own.scenario is None:
+        # Bounds alone allow half of the values at each end, and a curve of that would mislead.
+        table = []
     shares = query.name in ("proportion", "inverse_proportion")
     unit = "ranks" if figure == "rank_error" else "share" if shares else query.column
     return [replace(line, unit=unit, own=i == 0) for i, line in enumerate([*lines, *table])]

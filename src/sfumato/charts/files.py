@@ -40,7 +40,9 @@ def save(chart: Any, path: str | os.PathLike[str]) -> Path:
     >>> save(chart, tempfile.mkdtemp() + "/mean.json").name
     'mean.json'
     """
-    altair()
+    module = altair()
+    if not isinstance(chart, module.TopLevelMixin):
+        raise InvalidParameter(f"chart must be a chart, such as release.plot(), got {type(chart).__name__}")
     target = Path(path)
     ending = target.suffix.lower()
     if ending not in SUFFIXES:

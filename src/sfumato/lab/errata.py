@@ -70,7 +70,8 @@ To compute one of them yourself:
 ```python
 from sfumato.lab.errata import ERRATA
 
-print(ERRATA[{place}].finding().text)
+by_id = {{erratum.id: erratum for erratum in ERRATA}}
+print(by_id["{shown_id}"].finding().text)
 ```
 
 ```text
@@ -97,8 +98,7 @@ def page(computed: Mapping[str, Finding] | None = None) -> str:
     """The page docs/errata.md; the findings are computed unless they are given."""
     results = findings() if computed is None else computed
     sources = "\n".join(f"- [{key}]: {words}" for key, words in SOURCES.items())
-    place = next(k for k, each in enumerate(ERRATA) if each.id == _SHOWN)
-    shown = {"place": place, "shown": results[_SHOWN].text}
+    shown = {"shown_id": _SHOWN, "shown": results[_SHOWN].text}
     parts = [_INTRODUCTION.format(sources=sources, count=len(ERRATA), **shown), _contents()]
     parts += [_section(erratum, results[erratum.id]) for erratum in ERRATA]
     return "\n".join(parts)

@@ -27,7 +27,6 @@ from sfumato.quantile_methods.framed import Framed, checked_share
 from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, sampling_ranks
 from sfumato.quantile_methods.methods import METHODS, read_method
 from sfumato.quantile_methods.spacing import (
-    ANY_DATA,
     ends,
     interval_words,
     scenario_widths,
@@ -35,6 +34,7 @@ from sfumato.quantile_methods.spacing import (
     widths,
 )
 from sfumato.query import Answer, Cost, Interval, Outcome
+from sfumato.release import ANY_DATA
 from sfumato.statistics.statistic import checked_bounds, checked_confidence, strength
 from sfumato.statistics.sum import Bounded
 

@@ -26,10 +26,9 @@ from sfumato.quantile_methods.foresight import drawn_errors
 from sfumato.quantile_methods.framed import Framed
 from sfumato.quantile_methods.method import Facts, Method
 from sfumato.query import Outcome, raw
+from sfumato.release import ANY_DATA
 
 Ends = tuple[Floats, Floats]
-# What a caller writes for a scenario to get an interval that holds on all data.
-ANY_DATA = "any data"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence
 
 MAX_BINS = 2**20
+NO_CELLS = "bins, edges or categories must be given: they are public and never read from the data"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +80,7 @@ class Histogram(Statistic):
         if self.edges is not None or self.categories is not None:
             return {}
         if field.categories is None:
-            raise MissingBounds(
-                "bins, edges or categories must be given: they are public and never read from the data"
-            )
+            raise MissingBounds(NO_CELLS)
         return {"categories": field.categories}
 
     @cached_property
@@ -94,6 +93,8 @@ class Histogram(Statistic):
     @property
     def cells(self) -> int:
         """How many counts are released."""
+        if self.grid is None and self.categories is None:
+            raise MissingBounds(NO_CELLS)
         return self.grid.cells if self.grid else len(self.categories or ()) + self.other
 
     @property
@@ -186,7 +187,7 @@ class Histogram(Statistic):
 
     def labels(self) -> tuple[str, ...]:
         """The names of the cells."""
-        if self.grid is None:
+        if self.cells and self.grid is None:
             return (
                 *(str(category) for category in self.categories or ()),
                 *(["other"] if self.other else []),
