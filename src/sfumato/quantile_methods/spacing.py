@@ -58,14 +58,16 @@ SHAPES = (Shape(0.5, 1.0), Shape(0.5, 1 / 32), Shape(1 / 64, 1 / 32), Shape(0.25
 # Orders in a heap that ends near them stray far, and take their neighbours with them.
 HEAPS = (Shape(0.5, 1.0, heap=0.5), Shape(0.5, 1.0, heap=0.0))
 # A heap shows where two known values are closer, for their orders, than others by this factor.
-CLOSER = 32
+CLOSER = 1000
+# On fewer points than this there is no room that would attract a draw out of a heap.
+ROOM = 2**12
 # More values than this leave the same number of ranks.
 MOST_VALUES = 100_000
-FEWEST_DRAWS, MOST_DRAWS = 24, 400
+FEWEST_DRAWS, MOST_DRAWS = 24, 800
 # More orders than this would take too long.
 MOST_ORDERS = 128
 # On so many random samples of each shape, fewer where they are large.
-SAMPLED, SAMPLED_LARGE, LARGE = 25, 12, 20_000
+SAMPLED, SAMPLED_LARGE, LARGE = 40, 12, 20_000
 # Draws beyond a level, so that their number tells it; surer levels follow by the exponential tail of ranks.
 LEAST_BEYOND = 8
 # So many standard errors of the simulation are taken on the safe side.
@@ -167,12 +169,13 @@ def widths(
     drawn = min(_two_digits(size), MOST_VALUES)
     needed = _needed(frozen, _reference(facts, drawn), level, size, population, SHAPES)
     slopes = Slopes.of(known_orders(method, facts), known_values(method, outcome, facts))
-    if slopes.heaped:
+    heaped = slopes.heaped and facts.grid.cells > ROOM
+    if heaped:
         # On the grid of the data: the fewer points it has, the less a heap attracts.
         heaps = _needed(frozen, _reference(facts, drawn, as_given=True), level, size, population, HEAPS)
         needed = np.maximum(needed, heaps.max())
     # At the end of a heap one side tells nothing of the other.
-    growth = np.maximum(slopes.below, slopes.above) if slopes.heaped else slopes.at
+    growth = np.maximum(slopes.below, slopes.above) if heaped else slopes.at
     return np.asarray(needed * growth) if np.isfinite(needed).all() else None
 
 
