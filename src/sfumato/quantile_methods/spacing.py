@@ -54,7 +54,13 @@ class Shape:
 
 
 # Far from the values are empty stretches, into which a small budget may stray; the last are all equal.
-SHAPES = (Shape(0.5, 1.0), Shape(0.5, 1 / 32), Shape(1 / 64, 1 / 32), Shape(0.25, 0.0))
+SHAPES = (
+    Shape(0.5, 1.0),
+    Shape(0.5, 1 / 32),
+    Shape(1 / 64, 1 / 32),
+    Shape(0.25, 0.0),
+    Shape(0.4, 0.0),
+)
 # Orders in a heap that ends near them stray far, and take their neighbours with them.
 HEAPS = (Shape(0.5, 1.0, heap=0.5), Shape(0.5, 1.0, heap=0.0))
 # A heap shows where two known values are closer, for their orders, than others by this factor.
