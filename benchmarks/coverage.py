@@ -174,14 +174,14 @@ def measure(task: tuple[str, str, int, float, int, object, str]) -> dict[str, Ce
     generator, bits = np.random.default_rng(1), SeededBits(2)
     how = {"epsilon": epsilon, "nulls": nulls, "bits": bits}
     found: dict[str, list[tuple[np.ndarray, ...]]] = {"data": [], "population": []}
+    truth = None if question.population is None else question.population(family)
     for _ in range(runs):
         values = family.sample(n, generator)
         release = question.release(values, family, how)
         value = np.atleast_1d(release.value)
         found["data"].append((value, *map(np.atleast_1d, release.interval()), question.data(values, family)))
-        if question.population is not None:
-            ends = map(np.atleast_1d, release.population_interval())
-            found["population"].append((value, *ends, question.population(family)))
+        if truth is not None:
+            found["population"].append((value, *map(np.atleast_1d, release.population_interval()), truth))
     unit = question.unit(family)
     return {about: Cell.of(kept, unit) for about, kept in found.items() if kept}
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 # A number written with more digits than this is a mistake or an attack on the big-integer arithmetic.
 MAX_BITS = 2048
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+# Nearer to 1, float64 no longer tells the parts of a failure apart.
+SUREST = 1 - Fraction(1, 10**9)
 
 
 def exact(name: str, value: object) -> Fraction:
@@ -112,6 +114,15 @@ def inside(name: str, value: object) -> Fraction:
     if not 0 < share < 1:
         raise InvalidParameter(f"{name} must be inside (0, 1), got {name}={shown(value)}")
     return share
+
+
+def checked_confidence(confidence: object) -> float:
+    """A confidence above 0, and so far below 1 that float64 tells parts of its failure."""
+    level = exact("confidence", confidence)
+    if not 0 < level <= SUREST:
+        rule = f"inside (0, 1), at most {float(SUREST)}"
+        raise InvalidParameter(f"confidence must be {rule}, got confidence={shown(confidence)}")
+    return float(level)
 
 
 def boolean(name: str, value: object) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.accuracy import Accuracy, Found, Scenario, epsilon_for
-from sfumato.accuracy.curve import Curve, index_below, short_decimal
+from sfumato.accuracy.budget_search import Curve, index_below, short_decimal
 from sfumato.data.admission import admit
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import SeededBits

@@ -6,13 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.accuracy.curve import checked_query, with_budget
+from sfumato.accuracy.budget_search import checked_query, with_budget
 from sfumato.accuracy.curve_lines import Line, Setting, is_choice, lines_of
 from sfumato.accuracy.inverse import parameter, resized
 from sfumato.accuracy.progress import steps
 from sfumato.accuracy.scenario import Scenario
-from sfumato.accuracy.simulation import checked_level
-from sfumato.checks import Number, one_of, positive, shown, whole
+from sfumato.checks import Number, checked_confidence, one_of, positive, shown, whole
 from sfumato.errors import InvalidParameter, NotSupported
 
 MEASURES = ("auto", "kept", "mean")
@@ -64,7 +63,7 @@ def curves(
     (1.0, 0.002996, 'values')
     """
     checked_query("query", query)
-    level, kind = checked_level(confidence), one_of("measure", measure, MEASURES)
+    level, kind = checked_confidence(confidence), one_of("measure", measure, MEASURES)
     if scenario is not None and not isinstance(scenario, Scenario):
         raise InvalidParameter(f"scenario must be an accuracy.Scenario, got scenario={shown(scenario)}")
     if kind == "auto":

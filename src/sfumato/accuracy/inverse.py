@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.accuracy.curve import (
+from sfumato.accuracy.budget_search import (
     Curve,
     Figure,
     Foreseen,

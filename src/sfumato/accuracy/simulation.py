@@ -4,24 +4,12 @@ import math
 
 import numpy as np
 
-from sfumato.checks import Number, exact, shown
-from sfumato.errors import InvalidParameter
 from sfumato.grid import Floats
 
 # A preview is repeated exactly; nothing that is drawn from it leaves as a release.
 SEED = 20_240_601
 # Beyond so many values a rank error no longer depends on their number.
 MOST_SIMULATED = 10**6
-SUREST = 1 - 1e-9
-
-
-def checked_level(confidence: Number) -> float:
-    """A confidence inside (0, 1) and not too near 1 for float64."""
-    level = exact("confidence", confidence)
-    if not 0 < level <= SUREST:
-        rule = f"inside (0, 1), at most {SUREST}"
-        raise InvalidParameter(f"confidence must be {rule}, got confidence={shown(confidence)}")
-    return float(level)
 
 
 def tails(errors: Floats, confidence: float, sets: int = 1) -> tuple[Floats, Floats]:

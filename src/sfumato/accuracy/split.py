@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil, inf, log, log2, sqrt
 from typing import Any, Literal
 
-from sfumato.accuracy.curve import (
+from sfumato.accuracy.budget_search import (
     Curve,
     Foreseen,
     checked_query,

@@ -136,12 +136,18 @@ class Sums:
 
 def squared(points: Floats, reach: int) -> int:
     """The exact sum of the squares of a chunk of whole numbers of at most `reach`."""
-    if CHUNK * reach**2 <= 2**53:
-        return int(points @ points)
+    if CHUNK * reach**2 < 2**63:
+        whole_numbers = points.astype(np.int64)
+        return _product(whole_numbers, whole_numbers)
     # In two halves, so that float64 adds each of the three products exactly.
     high = np.floor(points * 2.0**-_HALF)
     low = points - high * 2.0**_HALF
-    return (int(high @ high) << 2 * _HALF) + (int(high @ low) << _HALF + 1) + int(low @ low)
+    return (_product(high, high) << 2 * _HALF) + (_product(high, low) << _HALF + 1) + _product(low, low)
+
+
+def _product(left: Any, right: Any) -> int:
+    # In this thread: those of a linear-algebra library cost more than they save, above all on a busy machine.
+    return int(np.einsum("i,i->", left, right))
 
 
 def settle(chunk: Floats, located: Floats, place: float) -> int:

@@ -11,9 +11,9 @@ import numpy as np
 
 from sfumato.accuracy.progress import steps
 from sfumato.accuracy.scenario import Scenario
-from sfumato.accuracy.simulation import MOST_SIMULATED, SEED, checked_level, few_beyond, tails
+from sfumato.accuracy.simulation import MOST_SIMULATED, SEED, few_beyond, tails
 from sfumato.accuracy.statement import Accuracy
-from sfumato.checks import Number, shown, whole
+from sfumato.checks import Number, checked_confidence, shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.counts import MAX_ROWS
 from sfumato.errors import InvalidParameter
@@ -31,7 +31,7 @@ LEAST_SETS, SEVERAL_SETS, MOST_SETS, MOST_VALUES = 8, 40, 64, 6_400_000
 
 def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | None) -> Accuracy:
     """How many ranks quantiles would be off on any data; with a scenario, on data like it, and by value."""
-    level = checked_level(confidence)
+    level = checked_confidence(confidence)
     rows = query.rows if n is None else whole("n", n, least=0, most=MAX_ROWS)
     if scenario is not None and not isinstance(scenario, Scenario):
         raise InvalidParameter(f"scenario must be an accuracy.Scenario, got scenario={shown(scenario)}")

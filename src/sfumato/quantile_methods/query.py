@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
-from sfumato.checks import Number, boolean, compact, exact, keep, positive, shown, whole
+from sfumato.checks import Number, boolean, checked_confidence, compact, exact, keep, positive, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Field
@@ -35,7 +35,7 @@ from sfumato.quantile_methods.spacing import (
 )
 from sfumato.query import Answer, Cost, Interval, Outcome
 from sfumato.release import ANY_DATA
-from sfumato.statistics.statistic import checked_bounds, checked_confidence, strength
+from sfumato.statistics.statistic import checked_bounds, strength
 from sfumato.statistics.sum import Bounded
 
 

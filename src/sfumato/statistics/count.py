@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from sfumato.checks import exact, pair, shown
+from sfumato.checks import checked_confidence, exact, pair, shown
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Sums
 from sfumato.data.matches import Matches
@@ -14,7 +14,7 @@ from sfumato.laws import Clamped, Law, Point
 from sfumato.mechanisms import Additive, ClampedGeometric, LaplaceMechanism, Sensitivity, additive
 from sfumato.privacy import FreeEvent
 from sfumato.query import Interval, Outcome
-from sfumato.statistics.statistic import Statistic, checked_confidence
+from sfumato.statistics.statistic import Statistic
 
 FREE = FreeEvent("the number of rows is public under substitution")
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.checks import keep, whole
+from sfumato.checks import checked_confidence, keep, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.laws import TruncatedLaplace
 from sfumato.statistics.inverse_mean import MOST_POINTS, POINTS_A_RECORD
 from sfumato.statistics.mean_points import MeanPoints
-from sfumato.statistics.statistic import checked_confidence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, boolean, compact, exact, positive, root_down, shown, whole
+from sfumato.checks import (
+    Number,
+    boolean,
+    checked_confidence,
+    compact,
+    exact,
+    positive,
+    root_down,
+    shown,
+    whole,
+)
 from sfumato.data.column import Column
 from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter, NotSupported
@@ -19,7 +29,7 @@ from sfumato.laws.crossing import FirstCrossing
 from sfumato.mechanisms import AboveThreshold
 from sfumato.privacy import ZCDP, ConcentratedEvent, Event
 from sfumato.query import Interval, Outcome
-from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence
+from sfumato.statistics.statistic import Statistic, checked_bounds
 
 MAX_THRESHOLDS = 2**20
 MAX_COUNT = 2**59

@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.accuracy.progress import steps
 from sfumato.accuracy.scenario import Scenario
-from sfumato.accuracy.simulation import MOST_SIMULATED, SEED, checked_level, few_beyond, tails
+from sfumato.accuracy.simulation import MOST_SIMULATED, SEED, few_beyond, tails
 from sfumato.accuracy.statement import Accuracy, How
-from sfumato.checks import Number, shown, whole
+from sfumato.checks import Number, checked_confidence, shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
@@ -29,7 +29,7 @@ _ATTAINED = {"count", "sum", "mean", "proportion", "histogram"}
 
 def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | None) -> Accuracy:
     """How far the statistic would be off on any data, or on data like a scenario where that tells more."""
-    level = checked_level(confidence)
+    level = checked_confidence(confidence)
     rows = query.rows if n is None else whole("n", n, least=0, most=MAX_ROWS)
     if scenario is not None and not isinstance(scenario, Scenario):
         raise InvalidParameter(f"scenario must be an accuracy.Scenario, got scenario={shown(scenario)}")

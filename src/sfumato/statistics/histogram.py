@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, compact, keep, shown, whole
+from sfumato.checks import Number, checked_confidence, compact, keep, shown, whole
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Counts, count_categories
 from sfumato.data.dataset import Field
@@ -16,7 +16,7 @@ from sfumato.grid import Edges, Grid, Ints, as_edges
 from sfumato.laws import Clamped, Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
 from sfumato.query import Interval, Outcome
-from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence
+from sfumato.statistics.statistic import Statistic, checked_bounds
 
 MAX_BINS = 2**20
 NO_CELLS = "bins, edges or categories must be given: they are public and never read from the data"

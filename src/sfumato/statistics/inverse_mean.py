@@ -9,14 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, compact, exact, keep, shown, whole
+from sfumato.checks import Number, checked_confidence, compact, exact, keep, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.extremes import Extremes
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Choice, weight_table
 from sfumato.laws.bits import Integers
 from sfumato.statistics.mean_points import MeanPoints
-from sfumato.statistics.statistic import checked_confidence
 
 # Levels beyond count as this one, which keeps tables short; it shows below an epsilon of 1e-4 only.
 MOST_LEVELS = 2**20

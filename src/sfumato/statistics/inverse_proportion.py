@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sfumato.accuracy.inverse_sensitivity import recalibrated_fall
 from sfumato.accuracy.sampling import proportion_bounds
-from sfumato.checks import boolean, float_up, keep, whole
+from sfumato.checks import boolean, checked_confidence, float_up, keep, whole
 from sfumato.data.counts import MAX_ROWS, Sums
 from sfumato.errors import NotSupported
 from sfumato.laws import TruncatedLaplace
@@ -17,7 +17,7 @@ from sfumato.privacy import Event, PureDP, PureEvent
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.count import Condition
 from sfumato.statistics.public_size import PROOF, PublicSize
-from sfumato.statistics.statistic import checked_confidence, dominated
+from sfumato.statistics.statistic import dominated
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from sfumato.accuracy.normal_noise import spread_interval
 from sfumato.accuracy.ratio import share_interval
 from sfumato.accuracy.sampling import mean_bounds
-from sfumato.checks import Number, exact, float_down, float_up, keep, shown
+from sfumato.checks import Number, checked_confidence, exact, float_down, float_up, keep, shown
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.errors import InvalidParameter
@@ -19,7 +19,7 @@ from sfumato.mechanisms import Additive, Sensitivity, additive
 from sfumato.privacy import Event, LaplaceEvent, PureEvent
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.mean_spread import calibrated, checked_share
-from sfumato.statistics.statistic import checked_confidence, dominated, resolution
+from sfumato.statistics.statistic import dominated, resolution
 from sfumato.statistics.sum import Bounded
 
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from sfumato.accuracy.sampling import mean_bounds
-from sfumato.checks import float_down, float_up
+from sfumato.checks import checked_confidence, float_down, float_up
 from sfumato.grid import Lattice
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.public_size import PublicSize
-from sfumato.statistics.statistic import checked_confidence, dominated, resolution
+from sfumato.statistics.statistic import dominated, resolution
 from sfumato.statistics.sum import Bounded
 
 

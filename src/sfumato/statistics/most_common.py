@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any, ClassVar
 
-from sfumato.checks import readable
+from sfumato.checks import checked_confidence, readable
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import count_categories
 from sfumato.data.dataset import Field
@@ -15,7 +15,7 @@ from sfumato.grid import Ints
 from sfumato.laws.selection import Variant
 from sfumato.query import Label, Outcome
 from sfumato.statistics.picks import Picks
-from sfumato.statistics.statistic import Statistic, checked_confidence
+from sfumato.statistics.statistic import Statistic
 
 
 @dataclass(frozen=True, kw_only=True)

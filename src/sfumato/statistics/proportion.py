@@ -8,13 +8,14 @@ from typing import ClassVar
 from sfumato.accuracy.noisy_sampling import noisy_proportion_bounds, noisy_share_bounds
 from sfumato.accuracy.ratio import share_interval
 from sfumato.accuracy.sampling import mean_bounds
+from sfumato.checks import checked_confidence
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.laws import Clamped, Joint, Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.count import Condition
-from sfumato.statistics.statistic import checked_confidence, dominated
+from sfumato.statistics.statistic import dominated
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
-from sfumato.checks import Number, exact, keep, one_of, pair, shown, whole
+from sfumato.checks import Number, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
 from sfumato.data.dataset import Field
@@ -31,7 +31,6 @@ from sfumato.query import Cost, Outcome
 
 # Weaker than this and noise leaves 64-bit integers, stronger and it is no privacy: both are mistakes.
 WEAKEST, STRONGEST = Fraction(1, 10**12), Fraction(10**6)
-SUREST = 1 - Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,15 +216,6 @@ def checked_bounds(bounds: object) -> tuple[Fraction, Fraction]:
             "yearly salaries; reading them from the data would reveal its extremes"
         )
     return exact_bounds(*pair("bounds", bounds))
-
-
-def checked_confidence(confidence: Number) -> float:
-    """A confidence above 0, and so far below 1 that float64 tells parts of its failure."""
-    level = exact("confidence", confidence)
-    if not 0 < level <= SUREST:
-        rule = f"inside (0, 1), at most {float(SUREST)}"
-        raise InvalidParameter(f"confidence must be {rule}, got confidence={shown(confidence)}")
-    return float(level)
 
 
 def resolution(budget: Budget, *, bits: int, range_bits: int) -> int:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from sfumato.checks import Number, compact, float_down, float_up
+from sfumato.checks import Number, checked_confidence, compact, float_down, float_up
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.data.dataset import Field
@@ -14,7 +14,7 @@ from sfumato.grid import Lattice
 from sfumato.laws import Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
 from sfumato.query import Interval, Outcome
-from sfumato.statistics.statistic import Statistic, checked_bounds, checked_confidence, resolution
+from sfumato.statistics.statistic import Statistic, checked_bounds, resolution
 
 
 @dataclass(frozen=True, kw_only=True)

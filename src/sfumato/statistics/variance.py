@@ -8,6 +8,7 @@ from math import isqrt
 from typing import ClassVar
 
 from sfumato.accuracy.sampling import variance_bounds
+from sfumato.checks import checked_confidence
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.grid import Lattice
@@ -15,7 +16,7 @@ from sfumato.laws import Joint, Law
 from sfumato.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Sensitivity, additive
 from sfumato.privacy import Event, PureEvent
 from sfumato.query import Interval, Outcome
-from sfumato.statistics.statistic import checked_confidence, dominated, resolution
+from sfumato.statistics.statistic import dominated, resolution
 from sfumato.statistics.sum import Bounded
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
