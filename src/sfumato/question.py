@@ -1,0 +1,46 @@
+"""What is asked of a data set: a statistic, of which rows, by which groups."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.checks import shown
+from sfumato.errors import InvalidParameter
+from sfumato.query import Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A statistic of a part of the rows, or of each group of them.
+
+    Guarantee:
+        Public parameters only; nothing here reads data.
+
+    Args:
+        query: the statistic, with what it may cost. Asked by groups, all groups together cost this once.
+        where: the rows that count, as public conditions on other columns: a category, several, or `Between`.
+        by: the columns whose declared categories make the groups; a group without rows is answered too.
+        name: what the result is called.
+
+    >>> from sfumato.privacy import PureDP
+    >>> from sfumato.statistics import Mean
+    >>> Question(query=Mean(column="salary", budget=PureDP(1)), by=["team"]).by
+    ('team',)
+    """
+
+    query: Query
+    where: Mapping[str, Any] = field(default_factory=dict)
+    by: Sequence[str] = ()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not hasattr(type(self.query), "bind"):
+            raise InvalidParameter(f"query must be a statistic such as Mean(...), got {shown(self.query)}")
+        if not isinstance(self.where, Mapping):
+            raise InvalidParameter(f"where must map columns to conditions, got where={shown(self.where)}")
+        if isinstance(self.by, str) or not all(isinstance(name, str) for name in self.by):
+            raise InvalidParameter(f"by must be a list of column names, got by={shown(self.by)}")
+        object.__setattr__(self, "where", dict(self.where))
+        object.__setattr__(self, "by", tuple(self.by))
+        if len(set(self.by)) < len(self.by):
+            raise InvalidParameter(f"by must be distinct column names, got by={shown(self.by)}")
