@@ -1,11 +1,14 @@
 """Releases: what is stored is what was released, on one line each, and nothing else can be read back."""
 
 import json
+import math
 import re
 from time import perf_counter
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.hostile import NUMERIC, RELATIONS, assert_one_line
 
 import sfumato as sf
@@ -269,21 +272,39 @@ def test_printable_names_are_left_alone():
         (5, 0.0, "5"),
         (-1234567, 3.0, "-1,234,567"),
         (np.int64(7), 1.0, "7"),
-        (51234.5678, 90.0, "51,234.6"),
-        (51234.5678, 900.0, "51,235"),
-        (0.123456, 0.01, "0.1235"),
-        (0.5, 1.0, "0.50"),
+        (51234.5678, 90.0, "51,235"),
+        (51234.5678, 900.0, "51,230"),
+        (51234, 8000, "51,200"),
+        (51234, 800_000, "51,200"),
+        (0.00123456, 1e9, "0.00123"),
+        (-51250, 8000, "-51,200"),
+        (0.123456, 0.01, "0.123"),
+        (0.5, 1.0, "0.500"),
+        (0.0, 1.0, "0.0"),
         (0.5, 0.0, "0.500000"),
         (0.5, -1.0, "0.500000"),
-        (1e-9, 1e-10, "0.000000001000"),
+        (1e-9, 1e-10, "0.00000000100"),
         (1.25e-20, 1e-21, "1.25e-20"),
         (1.5e150, 1e140, "1.5e+150"),
         (-2.5e300, 1e300, "-2.5e+300"),
-        (999999999999999.0, 1.0, "999,999,999,999,999.00"),
+        (999999999999999.0, 1.0, "999,999,999,999,999.0"),
+        (7, math.inf, "7"),
+        (math.inf, math.inf, "none"),
+        (None, 1.0, "none"),
     ],
 )
 def test_numbers_are_rounded_to_what_their_interval_can_tell(number, width, text):
     assert rounded(number, width) == text
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
+def test_a_rounded_interval_covers_the_interval_and_is_hardly_wider(low, width):
+    high = low + width
+    ends = rounded(low, width, math.floor), rounded(high, width, math.ceil)
+    shown = [float(end.replace(",", "")) for end in ends]
+    assert shown[0] <= low
+    assert shown[1] >= high
+    assert shown[1] - shown[0] <= 1.21 * width + 1e-6
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -3,8 +3,9 @@
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ class Release:
 
     def __str__(self) -> str:
         lines = [self._title()]
-        header, *rows = self._table()
+        header, *rows = self.table()
         shown = [header, *rows] if len(rows) > 1 else rows
         widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
         for row in shown:
@@ -176,7 +177,7 @@ class Release:
                 *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
             ]
             lines.append("  " + "  ".join(cells).rstrip())
-        lines += [f"  {name}: {text}" for name, text in self._facts()]
+        lines += [f"  {name}: {text}" for name, text in self.facts()]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -185,16 +186,23 @@ class Release:
     def _repr_html_(self) -> str:
         head, *body = (
             "<tr>" + "".join(_cell(text, "td" if i else "th", j) for j, text in enumerate(row)) + "</tr>"
-            for i, row in enumerate(self._table())
+            for i, row in enumerate(self.table())
         )
-        facts = (f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in self._facts())
+        facts = (f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in self.facts())
         title, table = html.escape(self._title()), f"<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
         return f"<div><b>{title}</b><table>{table}</table><ul>{''.join(facts)}</ul></div>"
 
     def _title(self) -> str:
-        return f"{self.query.name.replace('_', ' ')} of {printable(self.query.column)}"
+        part = "".join(f", {printable(column)}: {printable(words)}" for column, words in self.among)
+        return f"{self.query.name.replace('_', ' ')} of {printable(self.query.column)}{part}"
 
-    def _facts(self) -> list[tuple[str, str]]:
+    @property
+    def among(self) -> tuple[tuple[str, str], ...]:
+        """The public conditions on the rows, as (column, words); none for the whole table."""
+        return getattr(self.query, "among", ())
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What is printed below the numbers, as (name, words): cost, method and notes."""
         relation = f"{self.query.neighbours}: {MEANINGS[self.query.neighbours or 'substitution']}"
         return [
             ("cost", f"{self.cost!r}, {relation}"),
@@ -209,21 +217,50 @@ class Release:
         except NotSupported:
             return None
 
-    def _table(self) -> list[tuple[str, ...]]:
+    def numbers(self, confidence: float = 0.95) -> list[tuple[str, Any, Any, Any]]:
+        """Label, value and ends of the interval of each number, in full precision; no ends for a choice."""
+        try:
+            low, high = (np.atleast_1d(np.asarray(end)).tolist() for end in self.interval(confidence))
+        except NotSupported:
+            picks = self.value if isinstance(self.value, tuple) else (self.value,)
+            return [(label, pick, None, None) for label, pick in zip(self.query.labels(), picks, strict=True)]
+        values = np.atleast_1d(np.asarray(self.value)).tolist()
+        return list(zip(self.query.labels(), values, low, high, strict=True))
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Header and rows of text: label, value and 95 % interval, rounded to what the interval supports."""
+        if self._span() is None:
+            return [("", "value"), *((label, str(value)) for label, value, _, _ in self.texts())]
+        return [
+            ("", "value", "95 % interval"),
+            *((label, v, f"[{low}, {high}]") for label, v, low, high in self.texts()),
+        ]
+
+    def texts(self) -> list[tuple[str, str, str, str]]:
+        """Label, value and ends of the 95 % interval of each number, rounded alike; no ends for a choice."""
         span, value = self._span(), self.value
+        labels = [printable(label) for label in self.query.labels()]
         if span is None:
             answers = value if isinstance(value, tuple) else (value,)
-            named = zip(self.query.labels(), answers, strict=True)
-            return [("", "value"), *((printable(label), printable(str(answer))) for label, answer in named)]
+            return [
+                (label, printable(str(answer)), "", "") for label, answer in zip(labels, answers, strict=True)
+            ]
         columns = [np.atleast_1d(np.asarray(part)) for part in (value, *span)]
         if getattr(self.query, "on_points", False):
             # Integers that were answered as float64, which holds them exactly.
             columns = [column.astype(np.int64) for column in columns]
-        rows: list[tuple[str, ...]] = [("", "value", "95 % interval")]
-        for label, center, least, most in zip(self.query.labels(), *columns, strict=True):
-            shown = [rounded(number, float(most) - float(least)) for number in (center, least, most)]
-            rows.append((printable(label), shown[0], f"[{shown[1]}, {shown[2]}]"))
-        return rows
+        # The digits of the narrowest interval for all: rounded one by one, equal numbers would seem unequal.
+        widths = [float(most) - float(least) for least, most in zip(*columns[1:], strict=True)]
+        width = min((width for width in widths if width > 0), default=0.0)
+        return [
+            (
+                label,
+                rounded(center, width),
+                rounded(least, width, math.floor),
+                rounded(most, width, math.ceil),
+            )
+            for label, center, least, most in zip(labels, *columns, strict=True)
+        ]
 
 
 def _cell(text: str, tag: str, column: int) -> str:
@@ -241,22 +278,32 @@ def printable(name: str) -> str:
     return name if name.isprintable() else repr(name)[1:-1]
 
 
-def rounded(number: Any, width: float) -> str:
-    """A number with as many decimals as an interval of this width can tell apart.
+def rounded(number: Any, width: float, whole: Callable[[Any], int] = round) -> str:
+    """A number with as many digits as an interval of this width supports: to a tenth of it, or three digits.
 
-    >>> rounded(51234.5678, 90.0), rounded(0.123456, 0.01), rounded(1.25e-20, 1e-21)
-    ('51,234.6', '0.1235', '1.25e-20')
+    An interval that holds on any data may be far wider than the usual error, so that three digits stay
+    whatever the width. Ends of an interval are rounded outwards, by `math.floor` and `math.ceil` as `whole`.
+
+    >>> rounded(51234.5678, 90.0), rounded(51234, 80_000), rounded(0.123456, 0.01), rounded(1.25e-20, 1e-21)
+    ('51,235', '51,200', '0.123', '1.25e-20')
+    >>> rounded(51234, 8000, math.ceil)
+    '51,300'
     """
-    if isinstance(number, int | np.integer):
-        return f"{int(number):,}"
-    if number is None or math.isinf(number):
+    if number is None or not math.isfinite(number):
         return "none"
-    value = float(number)
-    if not width < math.inf:
-        return f"{value:,.12g}"
-    digits = 6 if width <= 0 else max(2 - math.floor(math.log10(width)), 0)
-    # Very small and very large numbers are unreadable without an exponent.
-    return f"{value:,.{digits}f}" if digits <= 12 and abs(value) < 1e15 else f"{value:.6g}"
+    counted = isinstance(number, int | np.integer)
+    if not 0 < width < math.inf:
+        return f"{int(number):,}" if counted else f"{float(number):,{'.12g' if width > 0 else '.6f'}}"
+    digits = 1 - math.floor(math.log10(width))
+    if number:
+        digits = max(digits, min(2 - math.floor(math.log10(abs(number))), 12))
+    if counted:
+        digits = min(digits, 0)
+    if not -15 <= digits <= 12 or abs(number) >= 1e15:
+        # Very small and very large numbers are unreadable without an exponent.
+        return f"{float(number):.6g}"
+    step = Fraction(10) ** -digits
+    return f"{float(whole(Fraction(number) / step) * step):,.{max(digits, 0)}f}"
 
 
 def _plain(value: Any) -> Any:

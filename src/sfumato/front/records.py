@@ -37,7 +37,7 @@ def read_release(stored: str | Mapping[str, Any]) -> Release:
         if record["parameters"]["neighbours"] is None or not query.possible(outcome):
             raise ValueError
         release = Release(query, outcome, private=record["private"] is True)
-        if len(release._table()) - 1 != len(query.labels()):
+        if len(release.table()) - 1 != len(query.labels()):
             raise ValueError
         release.to_dict()  # whatever a reader may ask for can be computed
     except InvalidParameter:
