@@ -19,6 +19,8 @@ Ints = NDArray[np.int64]
 
 MAX_CELLS = 2**32
 MAX_EDGES = 2**20
+# Up to so many cells a comparison with every edge is faster than a search.
+FEW_CELLS = 32
 # |x| / step up to here leaves float64 enough bits to give every grid point its own cell (see Grid.index).
 MAX_RATIO = 2**40
 # A lattice has fewer than twice as many steps between 0 and its larger bound: each is 2**7 of float64's.
@@ -214,7 +216,12 @@ class Edges:
         return located.astype(np.int64)
 
     def locate(self, values: Floats, out: Floats) -> None:
-        """Write the cell of each value into `out`."""
+        """Write the cell of each value into `out`; NaN is in the last one."""
+        if self.cells <= FEW_CELLS:
+            out.fill(self.cells - 1)
+            for edge in self._floats[1:-1].tolist():
+                np.subtract(out, values < edge, out=out)
+            return
         cells = np.searchsorted(self._floats, values, side="right") - 1
         np.clip(cells, 0, self.cells - 1, out=out, casting="unsafe")
 

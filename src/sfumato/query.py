@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.column import Column
 from sfumato.data.dataset import Field
+from sfumato.data.part import WHOLE, Part
 from sfumato.laws import Law
 from sfumato.privacy import (
     ZCDP,
@@ -84,8 +85,13 @@ class Query(Released, Protocol):
     @property
     def rows(self) -> int | None: ...
 
-    def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
-        """The query with the public facts of a data set filled in."""
+    @property
+    def changes(self) -> int | None: ...
+    @property
+    def among(self) -> tuple[tuple[str, str], ...]: ...
+
+    def bind(self, column: Column, field: Field, neighbours: Neighbours, part: Part = WHOLE) -> Self:
+        """The query with the public facts of a data set, and of the part that is asked about, filled in."""
         ...
 
     def check(self, column: Column) -> None:

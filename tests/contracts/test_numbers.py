@@ -202,9 +202,20 @@ def test_every_public_value_keeps_plain_numbers_and_costs_the_same(kind):
 @pytest.mark.parametrize("kind", list(GIVEN), ids=lambda kind: kind.__name__)
 def test_all_numbers_of_a_class_are_in_the_table(kind):
     # Some exclude others; those that are no numbers of their own are refused or read elsewhere.
-    optional = {"count", "step", "bounds", "at", "edges", "rows", "equals", "categories"}
+    optional = {"count", "step", "bounds", "at", "edges", "rows", "changes", "equals", "categories"}
     wanted = {field.name for field in fields(kind) if any(word in str(field.type) for word in NUMBERS)}
     assert wanted - optional <= set(GIVEN[kind])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in GIVEN if "changes" in {field.name for field in fields(kind)}],
+    ids=lambda k: k.__name__,
+)
+def test_changes_of_several_rows_are_plain_numbers(kind):
+    given = {name: value for name, value in GIVEN[kind].items() if name != "rows"} | {"changes": 100}
+    for number in KINDS:
+        assert keeps_plain_numbers(kind, given, number), number
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from sfumato.audit.attacks import attack
 from sfumato.audit.compare import Comparison, compare
 from sfumato.audit.divergence import Between
 from sfumato.audit.exact import Loss, WorstCase, exact, worst_case
+from sfumato.audit.groups import worst_by_groups
 from sfumato.audit.low_order import impossible_outputs, low_bits
 from sfumato.audit.probes import edge_cases, seed_reuse
 from sfumato.audit.result import AttackResult
@@ -33,6 +34,7 @@ __all__ = [
     "shipped",
     "statistical",
     "timing",
+    "worst_by_groups",
     "worst_case",
     "worst_found",
 ]

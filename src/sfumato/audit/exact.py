@@ -15,7 +15,8 @@ from sfumato.checks import shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.data.dataset import Field
-from sfumato.errors import InvalidParameter
+from sfumato.data.part import Part
+from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Law
 from sfumato.mechanisms import GaussianMechanism
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Neighbours, PureDP, check_neighbours
@@ -131,10 +132,11 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
         return loss_of(compare(target.law(left), target.law(right)), mechanism_cost(target))
     relation = check_neighbours(target.neighbours)
     columns = admit(left), admit(right)
-    if relation == "substitution" and columns[0].rows != columns[1].rows:
+    if target.rows_are_public and columns[0].rows != columns[1].rows:
         rows = " and ".join(str(each.rows) for each in columns)
         raise InvalidParameter(f"left and right must have equally many rows under substitution, got {rows}")
-    query, other = (target.bind(each, Field(), relation) for each in columns)
+    part = Part(target.changes, target.among)
+    query, other = (target.bind(each, Field(), relation, part) for each in columns)
     if query != other:
         raise InvalidParameter("left and right must be columns of one type, both with room for nulls or none")
     first, second = (law_on(query, each) for each in columns)
@@ -161,6 +163,7 @@ def worst_case(
 
     Raises:
         InvalidParameter: no neighbour relation, or a number out of range.
+        NotSupported: the query is about a part, or one person can change several rows.
 
     >>> from sfumato.statistics import Mean
     >>> query = Mean(budget=PureDP(1), bounds=(0, 10))
@@ -172,6 +175,8 @@ def worst_case(
     if not isinstance(target, Statistic):
         return _worst_of_mechanism(target, cells)
     relation = check_neighbours(neighbours or target.neighbours)
+    if target.changes is not None or target.among:
+        raise NotSupported("worst_case audits a whole table of one row each: use audit.worst_by_groups")
     query = replace(target, neighbours=relation, rows=size if relation == "substitution" else None)
     records = universe(query, cells)
 

@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 
 from sfumato.audit.exact import worst_case
+from sfumato.audit.groups import worst_by_groups
 from sfumato.audit.pairs import universe
 from sfumato.audit.shipped_local import local_targets
 from sfumato.audit.shipped_mechanisms import mechanism_targets
 from sfumato.audit.target import Target, in_words
 from sfumato.data.counts import NullRule
+from sfumato.data.part import Part
 from sfumato.privacy import ZCDP, ApproxDP, Budget, Neighbours, PureDP
 from sfumato.quantile_methods import METHODS, Quantiles
 from sfumato.statistics import (
@@ -97,6 +99,15 @@ _OTHER_SHAPES = {
     "unbounded": ((3, 2), (2, 1)),
     "tree": ((3, 2), (3, 1)),
 }
+# Asked of all groups at once: the statistics whose noise is scaled in different ways.
+GROUPED = ("count", "sum over zero", "mean with its spread", "histogram of 2 bins", "most common of two")
+# Who is protected: rows, or people with two of them, and how many rows they can change in all groups.
+UNITS: tuple[tuple[str, Neighbours, int | None, Part], ...] = (
+    ("rows", "substitution", None, Part(2)),
+    ("rows", "add-remove", None, Part()),
+    ("people with 2 rows", "substitution", 2, Part(4)),
+    ("people with 2 rows", "add-remove", 2, Part(2)),
+)
 # Data sets can be larger where there are few different records.
 _FEW_RECORDS = 5
 
@@ -117,7 +128,13 @@ def shipped(*, quick: bool = False) -> tuple[Target, ...]:
     >>> len(shipped(quick=True)) < len(shipped())
     True
     """
-    return (*_statistics(quick), *_quantiles(quick), *mechanism_targets(quick=quick), *local_targets())
+    return (
+        *_statistics(quick),
+        *_by_groups(quick),
+        *_quantiles(quick),
+        *mechanism_targets(quick=quick),
+        *local_targets(),
+    )
 
 
 def refused(kind: Any, relation: Neighbours, nulls: NullRule) -> bool:
@@ -144,6 +161,23 @@ def _statistics(quick: bool) -> Iterator[Target]:
                 size += 2 * (few and not quick)
                 chosen = "" if noise == "auto" else f", {noise} noise"
                 yield _target("statistics", title, f"{relation}, nulls {nulls}{chosen}", query, size, cells)
+
+
+def _by_groups(quick: bool) -> Iterator[Target]:
+    budgets = BUDGETS[:1] if quick else (BUDGETS[0], BUDGETS[2])
+    for title, budget, (unit, relation, rows, part) in itertools.product(GROUPED, budgets, UNITS):
+        kind, given = QUESTIONS[title]
+        query = kind(budget=budget, neighbours=relation, nulls="lower", **given)
+        # Of people with two rows there are many, and pairs of them more.
+        others, cells = (0, 1) if rows else (1, 2)
+        yield Target(
+            group="statistics",
+            subject=query.name,
+            title=f"{title} by groups",
+            detail=f"{relation} of {unit}",
+            cost=replace(query, changes=part.changes).cost,
+            run=partial(worst_by_groups, query, part, rows_per_unit=rows, others=others, cells=cells),
+        )
 
 
 def _quantiles(quick: bool) -> Iterator[Target]:

@@ -9,6 +9,7 @@ from sfumato.privacy.accountants import (
 )
 from sfumato.privacy.bounded_noise import bounded_noise_bound, bounded_noise_delta
 from sfumato.privacy.calibration import gaussian_sigma_squared, laplace_scale
+from sfumato.privacy.changes import for_changes, per_change
 from sfumato.privacy.composition import Composition, compose
 from sfumato.privacy.conversions import pure_to_zcdp, zcdp_delta, zcdp_epsilon, zcdp_rho, zcdp_to_approx
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP, budget_from_dict
@@ -56,10 +57,12 @@ __all__ = [
     "check_neighbours",
     "compose",
     "event_from_dict",
+    "for_changes",
     "gaussian_delta",
     "gaussian_sigma_squared",
     "gaussian_vector_delta",
     "laplace_scale",
+    "per_change",
     "pld_delta",
     "pld_epsilon",
     "pure_to_zcdp",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from sfumato.checks import Number, between, decimal
 from sfumato.errors import MissingExtra, NotSupported
@@ -115,6 +116,8 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
     return Composition(ApproxDP(considered[method], target), method, considered)
 
 
+# A session asks for its own cap and for that of a ledger; a privacy loss distribution takes long enough once.
+@lru_cache(maxsize=64)
 def approx_satisfied(event: Event, cost: ApproxDP) -> bool:
     """Whether an event provably satisfies an (epsilon, delta) cost; cheap proofs first."""
     parts = [part for part in flatten([event]) if not isinstance(part, FreeEvent)]

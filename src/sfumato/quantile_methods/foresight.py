@@ -35,7 +35,7 @@ def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | 
     rows = query.rows if n is None else whole("n", n, least=0, most=MAX_ROWS)
     if scenario is not None and not isinstance(scenario, Scenario):
         raise InvalidParameter(f"scenario must be an accuracy.Scenario, got scenario={shown(scenario)}")
-    if query.substitution and rows is not None and rows != query.rows:
+    if query.rows_are_public and rows is not None and rows != query.rows:
         query = replace(query, rows=rows)
     if rows is None and (scenario is not None or query.sized):
         raise InvalidParameter("n must be given, a guess of the private number of values, got n=None")
@@ -76,7 +76,7 @@ def _left_out(query: Any, rows: int | None) -> tuple[str, ...]:
 def _under(stated: Accuracy, query: Any, rows: int, scenario: Scenario) -> Accuracy:
     level, size, notes = stated.confidence, min(rows, MOST_SIMULATED), list(stated.notes)
     uncertain: dict[str, Any] = {"how": "exact"}
-    if size < rows and query.substitution:
+    if size < rows and query.rows_are_public:
         query = replace(query, rows=size)
     # Answers are by distinct orders, in order; questions may repeat them.
     asked = [query.orders.index(order) for order in query._asked]
@@ -185,7 +185,7 @@ def _drawn(query: Any, size: int, scenario: Scenario, sets: int) -> tuple[Floats
 
 def drawn_errors(query: Any, size: int, scenario: Scenario) -> Floats:
     """Draws of how far each order is off in value on data like a scenario, one row a draw."""
-    if query.substitution and query.rows != size:
+    if query.rows_are_public and query.rows != size:
         query = replace(query, rows=size)
     return _drawn(query, size, scenario, _sets(query, size, scenario))[1]
 

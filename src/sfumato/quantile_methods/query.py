@@ -16,17 +16,19 @@ from sfumato.checks import Number, boolean, checked_confidence, compact, exact, 
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Field
+from sfumato.data.part import WHOLE, Part
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats
 from sfumato.laws import Law
 from sfumato.laws.grades import MAX_PARTS
-from sfumato.privacy import Event, Neighbours, PureDP
+from sfumato.privacy import ApproxDP, Budget, Event, Neighbours, PureDP, for_changes, per_change
 from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.counted import Counted
 from sfumato.quantile_methods.framed import Framed, checked_share
 from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, sampling_ranks
 from sfumato.quantile_methods.methods import METHODS, read_method
 from sfumato.quantile_methods.spacing import (
+    calibrate,
     ends,
     interval_words,
     scenario_widths,
@@ -50,8 +52,8 @@ class Quantiles(Bounded):
     Args:
         probs: orders inside (0, 1), in any order, repeated or not; fractions with denominators up to 100,000.
         method: a method such as `Recursive()`, its name, or "auto" for the best by public facts.
-        step: the distance of the points that can be answered; unless given, 1 for integer columns, and for
-            real ones as fine as the budget can search, from 2**12 to 2**32 points.
+        step: the distance of the points that can be answered; unless given, that of the schema, else 1 for
+            integer columns, and for real ones as fine as the budget can search, from 2**12 to 2**32 points.
         n_hint: a public guess of the number of rows where it is private; without one, methods that need the
             number spend a twentieth of the budget on it.
         scalar: whether the one order asked for is answered as a number and not as an array.
@@ -91,10 +93,12 @@ class Quantiles(Bounded):
         keep(self, interval_share=checked_share(self.interval_share, self.method))
         boolean("on_points", self.on_points)
 
-    def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
+    def bind(self, column: Column, field: Field, neighbours: Neighbours, part: Part = WHOLE) -> Self:
         """The query with the public facts of a data set filled in; integers are their own grid."""
-        bound = super().bind(column, field, neighbours)
-        if column.kind == "integer" and self.step is None and bound.bounds is not None:
+        bound = super().bind(column, field, neighbours, part)
+        if bound.step is None and field.step is not None and bound.bounds is not None:
+            bound = replace(bound, step=field.step)
+        if column.kind == "integer" and bound.step is None and bound.bounds is not None:
             whole_ends = bound.lower.denominator == bound.upper.denominator == 1
             far = max(abs(bound.lower), abs(bound.upper))
             if whole_ends and bound.upper - bound.lower < MAX_CELLS and far <= MAX_RATIO:
@@ -137,31 +141,56 @@ class Quantiles(Bounded):
     @property
     def _finest(self) -> int:
         # Tables of weights have about parts / epsilon entries: tiny budgets get shorter fractions.
-        wanted = int(2**28 * strength(self.budget)[1]) // len(self.probs).bit_length()
+        size = strength(self.budget)[1] / self.changed_rows
+        wanted = int(2**28 * size) // len(self.probs).bit_length()
         return min(max(wanted, 100), MAX_PARTS)
+
+    @cached_property
+    def row_budget(self) -> Budget:
+        """What one of the rows that a person can change may cost."""
+        if self.changed_rows == 1 or not isinstance(self.budget, ApproxDP):
+            return per_change(self.budget, self.changed_rows)
+        # Epsilons and roots of rhos are divided alike: what serves better for one row does for several.
+        whole = self._facts_under(self.budget)
+        if self._counts_first:
+            pure = isinstance(Counted.under(whole).facts.budget, PureDP)
+        else:
+            pure = self._pick(whole)[0].terms(whole).pure
+        return per_change(self.budget, self.changed_rows, pure=pure)
 
     @cached_property
     def facts(self) -> Facts:
         """What the method may know."""
+        return self._facts_under(self.row_budget)
+
+    def _facts_under(self, budget: Budget) -> Facts:
         bounds = None if self.bounds is None else (self.lower, self.upper)
         return Facts(
             orders=self.orders,
             finest=self._finest,
-            budget=self.budget,
+            budget=budget,
             bounds=bounds,
             step=None if self.step is None else Fraction(self.step),
             replaces=self.substitution,
-            size=self.n_hint if self.n_hint is not None and not self.size_is_public else self.rows,
+            size=self._known_size,
             size_is_public=self.size_is_public,
             nulls=self.null_rule,
         )
 
+    @property
+    def _known_size(self) -> int | None:
+        return self.n_hint if self.n_hint is not None and not self.size_is_public else self.rows
+
+    @property
+    def _counts_first(self) -> bool:
+        """Whether a method needs the number of values, and nothing is known of it."""
+        needed = len(self.orders) > 1 if self.method == "auto" else self.method.needs_size
+        return self._known_size is None and (needed or bool(self._share))
+
     @cached_property
     def _counted(self) -> Counted | None:
-        """How the number of values is found first, where a method needs it and nothing is known."""
-        needed = len(self.orders) > 1 if self.method == "auto" else self.method.needs_size
-        needed = needed or bool(self._share)
-        return Counted.under(self.facts) if needed and self.facts.size is None else None
+        """How the number of values is found first, where that is done."""
+        return Counted.under(self.facts) if self._counts_first else None
 
     def _settled(self, outcome: Outcome) -> tuple[Method, Facts, Outcome]:
         """The method, its facts and its own part of the outcome."""
@@ -189,15 +218,17 @@ class Quantiles(Bounded):
 
     @cached_property
     def event(self) -> Event:
-        """What a release costs, for an accountant."""
-        return self.chosen.terms(self.facts).event if self._counted is None else self._counted.event
+        """What a release costs, for an accountant: for all rows that a person can change."""
+        each = self.chosen.terms(self.facts).event if self._counted is None else self._counted.event
+        return for_changes(each, self.changed_rows)
 
     @cached_property
     def cost(self) -> Cost:
         """What a release costs."""
-        if self._counted is None:
+        if self._counted is None and self.changed_rows == 1:
             return self.chosen.terms(self.facts).cost
-        pure = isinstance(self._counted.facts.budget, PureDP)
+        rest = self.row_budget if self._counted is None else self._counted.facts.budget
+        pure = isinstance(rest, PureDP)
         return PureDP(self.budget.epsilon) if pure else self.budget  # type: ignore[union-attr]
 
     def look(self, column: Column) -> Any:
@@ -263,6 +294,11 @@ class Quantiles(Bounded):
         from sfumato.quantile_methods.foresight import foresee
 
         return foresee(self, n, confidence, scenario)
+
+    def prepare(self) -> None:
+        """Find ahead of the data what intervals at 95 % take longest for; from public facts alone."""
+        if self._counted is None:
+            calibrate(self.chosen, self.facts, 0.95)
 
     def interval(self, outcome: Outcome, confidence: float, scenario: Any = None) -> Interval:
         """Where each of the data's quantiles lies, with this confidence for each.
@@ -337,7 +373,7 @@ class Quantiles(Bounded):
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
         method, facts, own = self._settled(outcome)
-        notes = [] if self.bounds is None else list(super().notes(outcome))
+        notes = list(self.changes_notes if self.bounds is None else super().notes(outcome))
         if self._counted is not None:
             notes.append(f"about {facts.size:,} values were counted; the method was {method.words(facts)}")
         error = method.rank_error(facts, 0.95)

@@ -185,6 +185,14 @@ def widths(
     return np.asarray(needed * growth) if np.isfinite(needed).all() else None
 
 
+def calibrate(method: Method, facts: Facts, level: float) -> None:
+    """Find the widths ahead of an outcome, so that its interval is there at once: they are public."""
+    if spaced(method, facts):
+        size = facts.known_size
+        frozen: Any = method
+        _needed(frozen, _reference(facts, min(_two_digits(size), MOST_VALUES)), level, size, False, SHAPES)
+
+
 @lru_cache(maxsize=256)
 def _needed(
     method: Any, reference: Facts, level: float, size: int, population: bool, shapes: tuple[Shape, ...]

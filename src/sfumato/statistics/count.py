@@ -11,7 +11,7 @@ from sfumato.data.counts import Sums
 from sfumato.data.matches import Matches
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Clamped, Law, Point
-from sfumato.mechanisms import Additive, ClampedGeometric, LaplaceMechanism, Sensitivity, additive
+from sfumato.mechanisms import Additive, ClampedGeometric, LaplaceMechanism, Sensitivity
 from sfumato.privacy import FreeEvent
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import Statistic
@@ -85,7 +85,7 @@ class Count(Condition):
         """The noise, or none for a public fact."""
         if self.counts_all and self.size_is_public:
             return FREE
-        return additive(self.budget, Sensitivity.scalar(1), self.noise)
+        return self.noise_on(Sensitivity.scalar(1))
 
     @property
     def described(self) -> str:
@@ -146,8 +146,9 @@ class Count(Condition):
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
         if self.error(0, 0.95) >= max(outcome[0], 1):
-            return ("the answer is dominated by noise: the noise is as large as the count",)
-        return ()
+            noisy = "the answer is dominated by noise: the noise is as large as the count"
+            return (*super().notes(outcome), noisy)
+        return super().notes(outcome)
 
 
 def _range(between: object) -> tuple[float, float]:

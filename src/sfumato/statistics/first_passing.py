@@ -27,7 +27,7 @@ from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats, Ints, exact_bounds
 from sfumato.laws.crossing import FirstCrossing
 from sfumato.mechanisms import AboveThreshold
-from sfumato.privacy import ZCDP, ConcentratedEvent, Event
+from sfumato.privacy import ZCDP, Budget, ConcentratedEvent, Event, for_changes, per_change
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import Statistic, checked_bounds
 
@@ -123,10 +123,16 @@ class FirstPassing(Statistic):
     @cached_property
     def mechanism(self) -> Any:
         """The scan with the least noise that the budget pays for."""
-        if not isinstance(self.budget, ZCDP):
-            return self._scan(self.budget.epsilon)
+        budget = self.row_budget
+        if not isinstance(budget, ZCDP):
+            return self._scan(budget.epsilon)
         # A log ratio that spans at most r over all outcomes costs r^2/8.
-        return self._scan(root_down(8 * self.budget.rho) / self._scan(Fraction(1)).log_range)
+        return self._scan(root_down(8 * budget.rho) / self._scan(Fraction(1)).log_range)
+
+    @property
+    def row_budget(self) -> Budget:
+        """What one of the rows that a person can change may cost."""
+        return per_change(self.budget, self.changed_rows)
 
     def _scan(self, epsilon: Fraction) -> AboveThreshold:
         one_sided = self.noise != "laplace"
@@ -140,8 +146,7 @@ class FirstPassing(Statistic):
         """What a release costs, for an accountant."""
         if isinstance(self.budget, ZCDP):
             return ConcentratedEvent(self.budget.rho, "above-threshold")
-        event: Event = self.mechanism.event
-        return event
+        return for_changes(self.mechanism.event, self.changed_rows)
 
     @property
     def described(self) -> str:
@@ -224,6 +229,7 @@ class FirstPassing(Statistic):
         """What a reader should know."""
         if self._too_few_rows:
             return ("no threshold can be passed: the public number of rows is not above the count",)
+        unit = super().notes(outcome)
         count, error = self.count or 0, int(self.error(0, 0.95))
         side, earlier = ("above", "higher") if self.from_above else ("below", "lower")
         most = f"at most {count + error:,} values at or {side}"
@@ -235,7 +241,7 @@ class FirstPassing(Statistic):
             notes = [f"at 95 % confidence there are {known}"]
         if error >= max(count, 1):
             notes.append("the answer is dominated by noise: the noise is as large as the count")
-        return tuple(notes)
+        return (*unit, *notes)
 
 
 def _increasing(at: object) -> tuple[Fraction, ...]:

@@ -37,7 +37,7 @@ def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | 
         raise InvalidParameter("n must be given, a guess of the private number of values, got n=None")
     if query.sized and not rows:
         raise InvalidParameter(f"n must be at least 1, got n={rows}")
-    if query.substitution and rows != query.rows:
+    if query.rows_are_public and rows != query.rows:
         query = replace(query, rows=rows)
     off = _error(query, rows or 0, level)
     labels = query.labels()
@@ -56,7 +56,7 @@ def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | 
     if query.name not in _BY_SCENARIO or (query.size_is_public and query.name in _ATTAINED):
         return replace(stated, notes=(*stated.notes, "the same on any data, so that no scenario is needed"))
     size = min(rows or 0, MOST_SIMULATED)
-    drawn = _drawn(replace(query, rows=size) if query.substitution else query, size, scenario)
+    drawn = _drawn(replace(query, rows=size) if query.rows_are_public else query, size, scenario)
     # Noise of a ratio or a moment falls with the number of values.
     figure, away = (float(part) * size / (rows or 1) for part in tails(drawn, level))
     capped = () if size == rows else (f"{size:,} values were taken for {rows:,}, and the error scaled",)

@@ -14,7 +14,7 @@ from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Edges, Grid, Ints, as_edges
 from sfumato.laws import Clamped, Law
-from sfumato.mechanisms import Additive, Sensitivity, additive
+from sfumato.mechanisms import Additive, Sensitivity
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import Statistic, checked_bounds
 
@@ -113,7 +113,7 @@ class Histogram(Statistic):
             sensitivity = Sensitivity.scalar(1)
         else:
             sensitivity = Sensitivity(l1=2, l2_squared=2, coordinates=2)
-        return additive(self.budget, sensitivity, self.noise)
+        return self.noise_on(sensitivity)
 
     @property
     def described(self) -> str:
@@ -198,7 +198,9 @@ class Histogram(Statistic):
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
-        notes = ["values outside the bins are counted in the end bins"] if self.grid is not None else []
+        notes = list(super().notes(outcome))
+        if self.grid is not None:
+            notes.append("values outside the bins are counted in the end bins")
         if self.error(0, 0.95) >= max(int(self.value(outcome).max()), 1):
             notes.append("the answer is dominated by noise: the noise is as large as the largest count")
         return tuple(notes)

@@ -15,7 +15,7 @@ from sfumato.data.counts import Sums
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Lattice
 from sfumato.laws import Joint, Law
-from sfumato.mechanisms import Additive, Sensitivity, additive
+from sfumato.mechanisms import Additive, Sensitivity
 from sfumato.privacy import Event, LaplaceEvent, PureEvent
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.mean_spread import calibrated, checked_share
@@ -59,9 +59,10 @@ class Mean(Bounded):
     @cached_property
     def lattice(self) -> Lattice:
         """Points around the middle of the bounds, as many on both sides; fewer where products are added."""
-        points = resolution(self.budget, bits=30, range_bits=26)
+        rows = self.changed_rows
+        points = resolution(self.budget, bits=30, range_bits=26, changes=rows)
         if self.interval_share:
-            points = max(isqrt(resolution(self.budget, bits=40, range_bits=40)), 2)
+            points = max(isqrt(resolution(self.budget, bits=40, range_bits=40, changes=rows)), 2)
         return Lattice.over(self.lower, self.upper, points=points, origin=(self.lower + self.upper) / 2)
 
     @property
@@ -85,9 +86,9 @@ class Mean(Bounded):
         else:
             sensitivity = Sensitivity(l1=2 * width, l2_squared=2 * width**2, coordinates=2)
         if not self.interval_share:
-            return (additive(self.budget, sensitivity, self.noise),) * 3
+            return (self.noise_on(sensitivity),) * 3
         share = exact("interval_share", self.interval_share)
-        return calibrated(self.budget, sensitivity, width, self.noise, share, self.substitution)
+        return calibrated(self, sensitivity, width, share)
 
     @property
     def event(self) -> Event:

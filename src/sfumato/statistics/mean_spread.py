@@ -5,8 +5,8 @@ from math import isqrt
 
 from sfumato.checks import exact, shown
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Noise, Sensitivity, additive
-from sfumato.privacy import Budget
+from sfumato.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Sensitivity, additive
+from sfumato.statistics.statistic import Statistic
 
 # The share that benchmarks/interval_shares.py found best over its cells.
 AUTO = Fraction(1, 10)
@@ -66,17 +66,18 @@ def _root_up(square: Fraction) -> Fraction:
 
 
 def calibrated(
-    budget: Budget, sensitivity: Sensitivity, width: int, noise: Noise, share: Fraction, substitution: bool
+    query: Statistic, sensitivity: Sensitivity, width: int, share: Fraction
 ) -> tuple[Additive, Additive, Additive]:
     """The noise on each sum, the noise on the products, and what both are charged as.
 
     `sensitivity` is that of the sums; one record moves the products by at most a fourth of the squared width.
-    The noise is of the kind that the sums would get alone.
+    The noise is of the kind that the sums would get alone. Where one person can change several rows, the
+    noise is that much larger and what is charged is for all of them.
     """
-    alone = additive(budget, sensitivity, noise)
+    alone, substitution = query.noise_on(sensitivity), query.substitution
     products = max(width**2 // 4, 1)
     if isinstance(alone, LaplaceMechanism):
-        epsilon = alone.event.pure_epsilon
+        epsilon = alone.event.pure_epsilon / query.changed_rows
         first, second = divided(share, substitution=substitution, gaussian=False)
         return (
             LaplaceMechanism(sensitivity=sensitivity.l1, scale=sensitivity.l1 / (first * epsilon)),
@@ -85,7 +86,8 @@ def calibrated(
         )
     first, second = divided(share, substitution=substitution, gaussian=True)
     square, coordinates = sensitivity.l2_squared, sensitivity.coordinates
-    charged = additive(budget, Sensitivity(sensitivity.l1, square, coordinates + 1), "gaussian")
+    together = query.moved(Sensitivity(sensitivity.l1, square, coordinates + 1), one_sign=True)
+    charged = additive(query.budget, together, "gaussian")
     assert isinstance(charged, GaussianMechanism)
     variance = charged.sigma_squared
     return (

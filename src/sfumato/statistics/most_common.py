@@ -13,6 +13,7 @@ from sfumato.data.dataset import Field
 from sfumato.errors import InvalidParameter, MissingBounds
 from sfumato.grid import Ints
 from sfumato.laws.selection import Variant
+from sfumato.privacy import Budget, Event, for_changes, per_change
 from sfumato.query import Label, Outcome
 from sfumato.statistics.picks import Picks
 from sfumato.statistics.statistic import Statistic
@@ -70,6 +71,16 @@ class MostCommon(Picks, Statistic):
         """What one record can do to the counts, by their construction."""
         return Fraction(1), not self.substitution
 
+    @property
+    def row_budget(self) -> Budget:
+        """What one of the rows that a person can change may cost."""
+        return per_change(self.budget, self.changed_rows)
+
+    @property
+    def event(self) -> Event:
+        """What a release costs, for an accountant: for all rows that a person can change."""
+        return for_changes(super().event, self.changed_rows)
+
     def check(self, column: Column) -> None:
         """Refuse categories that the column can never hold."""
         column.require_categories(self.categories or ())
@@ -90,5 +101,7 @@ class MostCommon(Picks, Statistic):
         """What a reader should know."""
         error = self.error(0, 0.95)
         if self.rows is not None and error >= self.rows > 0:
-            return ("the answer is dominated by noise: any category may be chosen, whatever its count",)
-        return (f"{self.accuracy_words(error)}{' left' * (self.picks > 1)}, at 95 % confidence",)
+            words = "the answer is dominated by noise: any category may be chosen, whatever its count"
+        else:
+            words = f"{self.accuracy_words(error)}{' left' * (self.picks > 1)}, at 95 % confidence"
+        return (*super().notes(outcome), words)

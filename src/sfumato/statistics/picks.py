@@ -35,6 +35,11 @@ class Picks(ABC):
     def promise(self) -> tuple[Fraction, bool]:
         """How far one record moves a score, and whether it moves all of them in one direction."""
 
+    @property
+    def row_budget(self) -> Budget:
+        """What the change that the promise is about may cost."""
+        return self.budget
+
     def check_picks(self, options: int) -> None:
         """Refuse a method that is none, and more picks than there are options."""
         one_of("method", self.method, VARIANTS)
@@ -47,15 +52,15 @@ class Picks(ABC):
         """The mechanism with the largest rate that the budget pays for."""
         sensitivity, monotone = self.promise
         return TopMechanism.under(
-            self.budget, picks=self.picks, sensitivity=sensitivity, monotone=monotone, variant=self.method
+            self.row_budget, picks=self.picks, sensitivity=sensitivity, monotone=monotone, variant=self.method
         )
 
     @property
     def event(self) -> Event:
         """What a release costs, for an accountant."""
-        if isinstance(self.budget, ZCDP):
+        if isinstance(self.row_budget, ZCDP):
             # The ranges are roots, rounded down; the rho that bounds their squares is exact.
-            return ConcentratedEvent(self.budget.rho, "exponential")
+            return ConcentratedEvent(self.row_budget.rho, "exponential")
         event: Event = self.mechanism.each.event if self.picks == 1 else self.mechanism.event
         return event
 

@@ -12,7 +12,7 @@ from sfumato.checks import checked_confidence
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.laws import Clamped, Joint, Law
-from sfumato.mechanisms import Additive, Sensitivity, additive
+from sfumato.mechanisms import Additive, Sensitivity
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.count import Condition
 from sfumato.statistics.statistic import dominated
@@ -42,7 +42,7 @@ class Proportion(Condition):
             sensitivity = Sensitivity.scalar(1)
         else:
             sensitivity = Sensitivity(l1=2, l2_squared=2, coordinates=2)
-        return additive(self.budget, sensitivity, self.noise)
+        return self.noise_on(sensitivity)
 
     @property
     def described(self) -> str:

@@ -22,7 +22,8 @@ class PublicSize(Statistic):
 
     Args:
         noise: leave it out; nothing is added to anything.
-        neighbours: "substitution" alone.
+        neighbours: "substitution" alone, with one row changed.
+        among: nothing: how many rows a part has is private.
         nulls: "lower" or "upper" for a column that can hold nulls.
     """
 
@@ -33,12 +34,17 @@ class PublicSize(Statistic):
         super().__post_init__()
         if self.noise != "auto":
             raise InvalidParameter(f"noise must be left out for {self.name}, got noise={self.noise!r}")
-        if self.neighbours == "add-remove" or self.nulls == "drop":
+        private = self.changes is not None or self.among
+        if private or self.neighbours == "add-remove" or self.nulls == "drop":
             self.refuse_private_size()
 
     def refuse_private_size(self) -> None:
         """Refuse a number of values that is private, and say which fact makes it so."""
-        if self.neighbours == "add-remove":
+        if self.changes is not None:
+            why = f"one person can add or remove rows, got changes={self.changes}"
+        elif self.among:
+            why = "that of a part of the rows, by conditions or groups, is private"
+        elif self.neighbours == "add-remove":
             why = "neighbours must be 'substitution', got neighbours='add-remove'"
         elif self.null_rule == "drop":
             why = "nulls must be 'lower' or 'upper', got nulls='drop'"

@@ -12,9 +12,10 @@ from sfumato.checks import Number, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
 from sfumato.data.dataset import Field
+from sfumato.data.part import WHOLE, Part
 from sfumato.errors import InvalidParameter, MissingBounds
 from sfumato.grid import exact_bounds
-from sfumato.mechanisms import Additive, GaussianMechanism, Noise
+from sfumato.mechanisms import Additive, GaussianMechanism, Noise, Sensitivity, additive
 from sfumato.mechanisms.additive import NOISES
 from sfumato.privacy import (
     ZCDP,
@@ -26,11 +27,15 @@ from sfumato.privacy import (
     Neighbours,
     PureDP,
     check_neighbours,
+    per_change,
 )
+from sfumato.privacy.changes import checked_changes
 from sfumato.query import Cost, Outcome
 
 # Weaker than this and noise leaves 64-bit integers, stronger and it is no privacy: both are mistakes.
 WEAKEST, STRONGEST = Fraction(1, 10**12), Fraction(10**6)
+# A part meets at most so many conditions: far more than a table has columns for them.
+MAX_CONDITIONS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,11 @@ class Statistic(ABC):
             "upper" count them as that bound, which keeps the number of rows public under substitution.
         noise: "laplace", "gaussian", or "auto" for the one with the smaller variance.
         rows: the public number of rows under substitution; a session fills it in.
+        changes: how many rows one person can add or remove, over all groups together; under substitution an
+            even number, of which half leave and half join. None for one row, as `neighbours` says. A session
+            fills it in.
+        among: the public conditions that the rows meet, as (column, words); none for the whole table. How
+            many rows meet them is private. A session fills them in.
     """
 
     name: ClassVar[str]
@@ -57,9 +67,19 @@ class Statistic(ABC):
     nulls: NullRule | None = None
     noise: Noise = "auto"
     rows: int | None = None
+    changes: int | None = None
+    among: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
+        if self.changes is not None:
+            keep(self, changes=checked_changes(self.changes))
+            if self.neighbours == "substitution" and self.changes % 2:
+                raise InvalidParameter(
+                    "changes must be even under substitution, where as many rows can join as leave, "
+                    f"got changes={self.changes}"
+                )
+        keep(self, among=checked_conditions(self.among))
+        check_budget(self.budget, self.changed_rows)
         if self.neighbours is not None:
             check_neighbours(self.neighbours)
         if self.nulls is not None:
@@ -67,15 +87,24 @@ class Statistic(ABC):
         one_of("noise", self.noise, NOISES)
         if self.rows is not None:
             keep(self, rows=whole("rows", self.rows, least=0, most=MAX_ROWS))
+            if self.among or self.changes is not None:
+                raise InvalidParameter(
+                    f"rows must be left out where the number of rows is private, got rows={self.rows}"
+                )
+
+    @property
+    def changed_rows(self) -> int:
+        """How many rows the noise has to hide: one, unless one person can change more."""
+        return self.changes or 1
 
     @property
     def substitution(self) -> bool:
-        """Whether neighbours differ in one replaced record, and not in one more or one less."""
+        """Whether the noise is for one replaced record, and not for one or several more or less."""
         if self.neighbours is None:
             raise InvalidParameter(
                 "neighbours must be 'substitution' or 'add-remove', or come from a session's data set"
             )
-        return self.neighbours == "substitution"
+        return self.neighbours == "substitution" and self.changes is None
 
     @property
     def null_rule(self) -> NullRule:
@@ -88,9 +117,38 @@ class Statistic(ABC):
         """The noise on the integers that are released, or why none is needed."""
 
     @property
+    def rows_are_public(self) -> bool:
+        """Whether the number of rows is a public fact: that of a part never is."""
+        return self.substitution and not self.among
+
+    @property
     def size_is_public(self) -> bool:
         """Whether the number of values that count is a public fact."""
-        return self.substitution and self.null_rule != "drop"
+        return self.rows_are_public and self.null_rule != "drop"
+
+    @property
+    def row_budget(self) -> Budget:
+        """What one of the rows that a person can change may cost, if the budget is divided among them."""
+        return per_change(self.budget, self.changed_rows)
+
+    def noise_on(self, sensitivity: Sensitivity, *, one_sign: bool = True) -> Additive:
+        """The noise on integers that one row moves so far, scaled for all rows that a person can change.
+
+        `one_sign` says that no row adds to an integer what another takes away, as none does in counts.
+        """
+        return additive(self.budget, self.moved(sensitivity, one_sign=one_sign), self.noise)
+
+    def moved(self, sensitivity: Sensitivity, *, one_sign: bool) -> Sensitivity:
+        """How far all rows that a person can change move integers of all groups, if one row moves so far."""
+        if self.changes is None:
+            return sensitivity
+        l1, squared, coordinates = sensitivity.l1, sensitivity.l2_squared, sensitivity.coordinates
+        squared *= self.changes**2
+        if one_sign and self.neighbours == "substitution":
+            # Half of the rows leave and half join, and what these two halves add is at an angle of at most 90
+            # degrees: their difference has the squares of both, and not the square of their sum.
+            squared //= 2
+        return Sensitivity(l1 * self.changes, squared, coordinates * self.changes)
 
     @property
     def public_rows(self) -> int:
@@ -113,16 +171,31 @@ class Statistic(ABC):
         if self.size_is_public and self.rows is not None:
             _ = self.public_size
 
-    def bind(self, column: Column, field: Field, neighbours: Neighbours) -> Self:
-        """The query with the public facts of a data set filled in; what it says itself comes first."""
+    def bind(self, column: Column, field: Field, neighbours: Neighbours, part: Part = WHOLE) -> Self:
+        """The query with the public facts of a data set filled in; what it says itself comes first.
+
+        `part` is what is asked about, of which `column` tells its type alone.
+        """
         if self.neighbours not in (None, neighbours):
             raise InvalidParameter(
                 f"neighbours must be that of the data set, {neighbours!r}, got neighbours={self.neighbours!r}"
             )
+        if self.changes not in (None, part.changes):
+            raise InvalidParameter(
+                f"changes must be that of the data set, {part.changes}, got changes={self.changes}"
+            )
         # A column whose type has no room for nulls keeps its number of rows public without a rule.
         nulls = self.nulls or field.nulls or ("drop" if column.nullable else "lower")
-        rows = column.rows if neighbours == "substitution" else None
-        return replace(self, neighbours=neighbours, nulls=nulls, rows=rows, **self.declared(field))
+        known = neighbours == "substitution" and part.whole and part.changes is None
+        return replace(
+            self,
+            neighbours=neighbours,
+            nulls=nulls,
+            rows=column.rows if known else None,
+            changes=part.changes,
+            among=part.among,
+            **self.declared(field),
+        )
 
     def declared(self, field: Field) -> dict[str, Any]:
         """What this statistic takes from the schema."""
@@ -182,23 +255,42 @@ class Statistic(ABC):
         return (self.name,)
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
-        """What a reader should know: how nulls were treated, if that costs accuracy."""
-        if self.substitution and not self.size_is_public and self.sized:
+        """What a reader should know: what one person can change, and how nulls were treated."""
+        if self.rows_are_public and not self.size_is_public and self.sized:
             return (
                 "nulls are left out, so the number of values is private; "
                 "nulls='lower' or 'upper' makes it public and narrows the interval",
             )
-        return ()
+        return self.changes_notes
+
+    @property
+    def changes_notes(self) -> tuple[str, ...]:
+        """What one person can change, if the noise is scaled for it."""
+        if self.changed_rows == 1:
+            return ()
+        return (f"one person can add or remove up to {self.changes:,} rows; the noise is scaled for it",)
 
 
-def check_budget(budget: object) -> None:
-    """Refuse what is no budget, and one that is far too small or too large."""
+def checked_conditions(among: object) -> tuple[tuple[str, str], ...]:
+    """The conditions of a part: pairs of a column and words."""
+    listed = among if isinstance(among, tuple | list) and len(among) <= MAX_CONDITIONS else (None,)
+    pairs = tuple(tuple(pair) if isinstance(pair, tuple | list) else () for pair in listed)
+    if any(len(pair) != 2 or not all(type(text) is str for text in pair) for pair in pairs):
+        raise InvalidParameter(f"among must be pairs of a column and words, got among={shown(among)}")
+    return pairs
+
+
+def check_budget(budget: object, changes: int = 1) -> None:
+    """Refuse what is no budget, and one that is far too small or too large, for each row a person changes."""
     if not isinstance(budget, PureDP | ApproxDP | ZCDP):
         raise InvalidParameter(f"budget must be PureDP, ApproxDP or ZCDP, got budget={shown(budget)}")
     name, size = strength(budget)
     if not WEAKEST <= size <= STRONGEST:
         limits = f"[{float(WEAKEST)}, {float(STRONGEST)}]"
         raise InvalidParameter(f"{name} must be in {limits} for a statistic, got {budget!r}")
+    if size / changes < WEAKEST:
+        least = f"{name} must be at least {float(WEAKEST)} for each row that one person can change"
+        raise InvalidParameter(f"{least}, got {budget!r} and changes={changes}")
 
 
 def strength(budget: Budget) -> tuple[str, Fraction]:
@@ -218,14 +310,14 @@ def checked_bounds(bounds: object) -> tuple[Fraction, Fraction]:
     return exact_bounds(*pair("bounds", bounds))
 
 
-def resolution(budget: Budget, *, bits: int, range_bits: int) -> int:
+def resolution(budget: Budget, *, bits: int, range_bits: int, changes: int = 1) -> int:
     """How many lattice steps a sum gets: fine beside the noise, and small enough for 64-bit noise.
 
     2**bits steps at epsilon 1 and above; fewer at smaller epsilon, where the noise is coarser anyway, but
-    never fewer than 2**(bits - range_bits).
+    never fewer than 2**(bits - range_bits). What counts is what each of several changed rows may cost.
     """
     _, size = strength(budget)
-    return max(int(2**bits * min(size, Fraction(1))), 1 << (bits - range_bits))
+    return max(int(2**bits * min(size / changes, Fraction(1))), 1 << (bits - range_bits))
 
 
 def dominated(width: float, range_: float) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from sfumato.data.dataset import Field
 from sfumato.errors import NotSupported
 from sfumato.grid import Lattice
 from sfumato.laws import Law
-from sfumato.mechanisms import Additive, Sensitivity, additive
+from sfumato.mechanisms import Additive, Sensitivity
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import Statistic, checked_bounds, resolution
 
@@ -76,7 +76,7 @@ class Sum(Bounded):
     def lattice(self) -> Lattice:
         """The points that values are rounded to; through 0 unless the number of values is public."""
         origin = self.lower if self.size_is_public else 0
-        points = resolution(self.budget, bits=36, range_bits=31)
+        points = resolution(self.budget, bits=36, range_bits=31, changes=self.changed_rows)
         return Lattice.over(self.lower, self.upper, points=points, origin=origin)
 
     @cached_property
@@ -90,7 +90,7 @@ class Sum(Bounded):
         else:
             # A value may be exchanged for a null, which adds nothing to the sum.
             reach = max(high, 0) - min(low, 0)
-        return additive(self.budget, Sensitivity.scalar(reach), self.noise)
+        return self.noise_on(Sensitivity.scalar(reach), one_sign=low >= 0 or high <= 0)
 
     @property
     def described(self) -> str:

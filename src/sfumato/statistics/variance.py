@@ -13,7 +13,7 @@ from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.grid import Lattice
 from sfumato.laws import Joint, Law
-from sfumato.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Sensitivity, additive
+from sfumato.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Sensitivity
 from sfumato.privacy import Event, PureEvent
 from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import dominated, resolution
@@ -45,7 +45,7 @@ class Variance(Bounded):
     @cached_property
     def lattice(self) -> Lattice:
         """Points around the middle of the bounds, few enough for their squares to be added exactly."""
-        points = isqrt(resolution(self.budget, bits=34, range_bits=34))
+        points = isqrt(resolution(self.budget, bits=34, range_bits=34, changes=self.changed_rows))
         return Lattice.over(
             self.lower, self.upper, points=max(points, 4), origin=(self.lower + self.upper) / 2
         )
@@ -55,13 +55,13 @@ class Variance(Bounded):
         """The noise on each sum; with a public size, on sums in units of M and M²."""
         if self.size_is_public:
             # |Δs| / b + |Δs²| / b is at most 9/4 / b for s in [-1, 1]; in fourths, so that it is an integer.
-            return additive(self.budget, Sensitivity(l1=9, l2_squared=64, coordinates=2), self.noise)
+            return self.noise_on(Sensitivity(l1=9, l2_squared=64, coordinates=2))
         whole = 4 * self._reach**2
         if not self.substitution:
             sensitivity = Sensitivity(l1=whole, l2_squared=whole**2, coordinates=3)
         else:
             sensitivity = Sensitivity(l1=2 * whole, l2_squared=2 * whole**2, coordinates=3)
-        return additive(self.budget, sensitivity, self.noise)
+        return self.noise_on(sensitivity)
 
     @cached_property
     def parts(self) -> tuple[Additive, ...]:
