@@ -1,5 +1,7 @@
 """Data sets: tables of any library, with their public facts checked before any query."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -69,9 +71,9 @@ BAD = {
     "nothing": (lambda: dataset({"a": None}), "^column 'a' must be an array, got NoneType$"),
     "another unit": (
         lambda: dataset({"a": [1]}, unit="person"),
-        "^unit must be one of 'row', got unit='person'",
+        "^unit must be 'row' or the name of an id column, got unit='person'; the columns are 'a'$",
     ),
-    "no unit": (lambda: dataset({"a": [1]}, unit=None), "^unit must be one of 'row'"),
+    "no unit": (lambda: dataset({"a": [1]}, unit=None), "^unit must be 'row' or the name of an id column"),
     "no relation": (lambda: dataset({"a": [1]}, neighbours=None), "^neighbours must be one of"),
     "another relation": (lambda: dataset({"a": [1]}, neighbours="bounded"), "^neighbours must be one of"),
     "no name": (lambda: dataset({"a": [1]}, name=""), "^name must be 1 to 200 printable"),
@@ -91,6 +93,31 @@ BAD = {
     ),
     "one bound": (lambda: Field(bounds=5), "^bounds must be a pair"),
     "NaN bound": (lambda: Field(bounds=(0, float("nan"))), "^upper must be finite"),
+    "unknown kind": (lambda: Field(kind="date"), "^kind must be one of 'integer', 'real', 'text', 'boolean'"),
+    "unknown as kind": (lambda: Field(kind="unknown"), "^kind must be one of"),
+    "no step": (lambda: Field(step=0), "^step must be positive, got step=0$"),
+    "text as step": (lambda: Field(step="1"), "^step must be a number"),
+    "a step of text": (lambda: Field(kind="text", step=1), "^step must be None for kind='text', got step=1$"),
+    "bounds of booleans": (
+        lambda: Field(kind="boolean", bounds=(0, 1)),
+        r"^bounds must be None for kind='boolean', got bounds=\(0, 1\)$",
+    ),
+    "numbers of text": (
+        lambda: Field(kind="text", categories=(1,)),
+        "^categories must be str for kind='text'",
+    ),
+    "text of numbers": (
+        lambda: Field(kind="integer", categories=("1",)),
+        "^categories must be int for kind='integer'",
+    ),
+    "numbers of booleans": (
+        lambda: Field(kind="boolean", categories=(0, 1)),
+        "^categories must be bool for kind='boolean'",
+    ),
+    "another stored type": (
+        lambda: dataset({"a": ["x"]}, schema={"a": Field(kind="integer")}),
+        "^column 'a' is declared integer, but it stores text$",
+    ),
     "unknown null rule": (lambda: Field(nulls="zero"), "^nulls must be one of"),
 }
 
@@ -121,3 +148,27 @@ def test_admission_reads_no_values():
 
     data = dataset({"a": Unread()}, schema={"a": Field(bounds=(0, 1))})
     assert data.schema["a"].bounds == (0, 1)
+
+
+def test_a_declared_kind_fits_what_can_store_it():
+    stored = {
+        "integer": [np.array([1]), [1], [None]],
+        "real": [np.array([1]), np.array([1.5]), [None]],
+        "text": [["a"], np.array(["a"]), [None]],
+        "boolean": [[True], np.array([True]), [None]],
+    }
+    for kind, columns in stored.items():
+        for values in columns:
+            data = dataset({"a": values}, schema={"a": Field(kind=kind)})
+            assert data.field("a").kind == kind
+    for kind, other in (("text", [1.0]), ("boolean", [1]), ("integer", [True]), ("real", ["a"])):
+        with pytest.raises(SchemaMismatch, match=f"^column 'a' is declared {kind}, but it stores "):
+            dataset({"a": other}, schema={"a": Field(kind=kind)})
+
+
+def test_a_field_keeps_its_facts():
+    field = Field(bounds=(0, 120), nulls="drop", kind="real", step=0.5)
+    assert (field.bounds, field.nulls, field.kind, field.step) == ((0, 120), "drop", "real", 0.5)
+    assert Field(kind="integer", categories=(1, 2)).categories == (1, 2)
+    # A step is read exactly, as it is written.
+    assert Field(step=0.1).step == Fraction(1, 10)

@@ -1,19 +1,33 @@
 """Admission: the column behind whatever a user passes, typed by its declared type and never by its values."""
 
 import math
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from sfumato.data.column import Column, Kind
+from sfumato.data.codes import (
+    Codes,
+    Labels,
+    array_codes,
+    array_labels,
+    array_texts,
+    integer_codes,
+    is_null,
+    object_codes,
+    object_labels,
+    text_of,
+)
+from sfumato.data.column import CHUNK, Column, Kind
+from sfumato.data.series import taken, tallied_text, text_codes, text_labels, whole_codes, whole_labels
 from sfumato.errors import SchemaMismatch
 from sfumato.grid import Floats
 
+# Engines answer in blocks: each call costs as much as some ten thousand values.
+BLOCK = 16 * CHUNK
 # What a column is called that was given none.
 UNNAMED = "values"
 
@@ -45,8 +59,7 @@ _ARRAY_KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "real", "b
 def _admit_list(values: Sequence[Any], name: str) -> Column:
     kinds = {_item_kind(value) for value in values} - {"null"}
     if not kinds:
-        blank = np.full(len(values), np.nan)
-        return Column(name, "unknown", True, len(blank), lambda start, stop: blank[start:stop], Counter)
+        return _blank(name, len(values))
     if kinds == {"number"}:
         numbers = [math.nan if value is None else _nearest(value) for value in values]
         return _admit_array(np.array(numbers, dtype=np.float64), name)
@@ -56,6 +69,15 @@ def _admit_list(values: Sequence[Any], name: str) -> Column:
     if kinds == {"text"}:
         return _admit_array(np.array([*values, None], dtype=object)[:-1], name)
     raise SchemaMismatch(f"column {name!r} must be a list of only numbers, only booleans or only text")
+
+
+def _blank(name: str, rows: int) -> Column:
+    blank = np.full(rows, np.nan)
+
+    def take(chosen: Any) -> Column:
+        return _blank(name, len(blank[chosen]))
+
+    return Column(name, "unknown", True, rows, lambda start, stop: blank[start:stop], Counter, take)
 
 
 def _item_kind(value: object) -> str:
@@ -81,6 +103,10 @@ def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:
     if array.ndim != 1:
         raise SchemaMismatch(f"column {name!r} must be one-dimensional, but it has {array.ndim} dimensions")
     masked = isinstance(array, np.ma.MaskedArray)
+
+    def take(rows: Any) -> Column:
+        return _admit_array(array[rows], name)
+
     if array.dtype.kind in _ARRAY_KINDS:
         kind = _ARRAY_KINDS[array.dtype.kind]
 
@@ -95,50 +121,72 @@ def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:
             distinct, counts = np.unique(kept, return_counts=True)
             return Counter({_key(v): int(c) for v, c in zip(distinct.tolist(), counts, strict=True)})
 
-        return Column(name, kind, masked or kind == "real", len(array), floats, tally)
-    if array.dtype.kind in "UTO":
-        tallied = _tally_text if array.dtype.kind == "U" else _tally_objects
-        return Column(name, "text", True, len(array), None, lambda: tallied(array))
+        whole = kind == "integer"
+        return Column(
+            name,
+            kind,
+            masked or kind == "real",
+            len(array),
+            floats,
+            tally,
+            take,
+            (lambda categories: integer_codes(*_integers(array), categories)) if whole else None,
+            (lambda: _integers(array)) if whole else None,
+        )
+    if array.dtype.kind == "U":
+        return Column(
+            name,
+            "text",
+            True,
+            len(array),
+            None,
+            lambda: _tally_text(array),
+            take,
+            lambda categories: array_codes(array, categories),
+            lambda: array_labels(array),
+        )
+    if array.dtype.kind in "TO":
+        return _admit_objects(array, name, take)
     raise SchemaMismatch(f"column {name!r} stores {array.dtype}, which is not a number, boolean or text")
+
+
+def _integers(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    return np.ma.getdata(array), ~np.ma.getmaskarray(array)
+
+
+def _admit_objects(array: np.ndarray[Any, Any], name: str, take: Callable[[Any], Column]) -> Column:
+    def objects() -> Sequence[Any]:
+        # A masked array as a list has None where it is masked.
+        return array.tolist() if isinstance(array, np.ma.MaskedArray) else array  # type: ignore[return-value]
+
+    return Column(
+        name,
+        "text",
+        True,
+        len(array),
+        None,
+        lambda: _tally_objects(objects()),
+        take,
+        lambda categories: object_codes(objects(), categories),
+        lambda: object_labels(objects()),
+    )
 
 
 def _tally_text(array: np.ndarray[Any, Any]) -> Counter[Any]:
     kept = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
     distinct, counts = np.unique(kept.astype(array.dtype.newbyteorder("=")), return_counts=True)
     # What is no text in Unicode counts as another value: reading it would raise.
-    points = distinct.view(np.uint32).reshape(len(distinct), distinct.dtype.itemsize // 4)
-    sound = (points <= sys.maxunicode).all(axis=1)
-    found: Counter[Any] = Counter(
-        {(str, v): int(c) for v, c in zip(distinct[sound].tolist(), counts[sound], strict=True)}
-    )
-    found[object, None] += int(counts[~sound].sum())
-    return found
-
-
-def _tally_objects(array: np.ndarray[Any, Any]) -> Counter[Any]:
-    # Anything that is not text counts as another value, so that no object in the data can raise.
-    values = array.tolist() if isinstance(array, np.ma.MaskedArray) else array
-    return Counter(
-        (str, str.__str__(v)) if isinstance(v, str) else (object, None) for v in values if not _is_null(v)
-    )
-
-
-def _tally_arrow(array: Any) -> Counter[Any]:
-    # Arrow does not check that text is UTF-8: bytes are counted, and what does not decode is another value.
     found: Counter[Any] = Counter()
-    plain = array.cast("large_string", safe=False) if "dictionary" in str(array.type) else array
-    for item in plain.cast("large_binary").drop_null().value_counts().to_pylist():
-        try:
-            found[str, item["values"].decode()] += item["counts"]
-        except UnicodeDecodeError:
-            found[object, None] += item["counts"]
+    for text, count in zip(array_texts(distinct), counts.tolist(), strict=True):
+        found[(object, None) if text is None else (str, text)] += count
     return found
 
 
-def _is_null(value: object) -> bool:
-    # pandas' NA and NaT are known by name, so that pandas need not be imported.
-    nan = isinstance(value, float) and value != value
-    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")
+def _tally_objects(values: Sequence[Any]) -> Counter[Any]:
+    # Anything that is not text counts as another value, so that no object in the data can raise.
+    return Counter(
+        (object, None) if (text := text_of(v)) is None else (str, text) for v in values if not is_null(v)
+    )
 
 
 def _key(value: object) -> tuple[type, object]:
@@ -180,24 +228,48 @@ def _admit_series(series: Any, given: str | None) -> Column:
         isinstance(series, arrow.ChunkedArray) or hasattr(stored, "pyarrow_dtype")
     )
 
-    def floats(start: int, stop: int) -> Floats:
+    def block(start: int) -> Floats:
+        part = wrapped[start : start + BLOCK]
         if by_arrow:
             # Arrow's own cast refuses integers that float64 must round, which would tell of them.
-            part = wrapped[start:stop].to_arrow().cast("float64", safe=False)
-            return np.asarray(part.to_numpy(zero_copy_only=False))
-        filled = wrapped[start:stop].cast(nw.Float64).fill_null(float("nan"))
+            return np.asarray(part.to_arrow().cast("float64", safe=False).to_numpy(zero_copy_only=False))
+        filled = part.cast(nw.Float64).fill_null(float("nan"))
         return np.asarray(filled.to_numpy(), dtype=np.float64)
 
+    # Where the last block starts, and its values.
+    held: list[tuple[int, Floats]] = [(-1, np.empty(0))]
+
+    def floats(start: int, stop: int) -> Floats:
+        first = start // BLOCK * BLOCK
+        last = held[0]
+        if last[0] != first:
+            last = held[0] = (first, block(first))
+        return last[1][start - first : stop - first]
+
     def tally() -> Counter[Any]:
-        if kind == "text" and (by_arrow or getattr(stored, "storage", "") == "pyarrow"):
-            return _tally_arrow(wrapped.to_arrow())
-        present = wrapped.drop_nulls()
-        # A pandas category of numbers changes if it is cast before its nulls are dropped.
-        plain = present.cast(nw.String) if kind == "text" else present
-        table = plain.alias("value").value_counts(name="rows")
-        pairs = zip(table["value"].to_list(), table["rows"].to_list(), strict=True)
-        return Counter({_key(v): int(c) for v, c in pairs})
+        listed = tallied_text(wrapped) if kind == "text" else None
+        if listed is not None:
+            return listed
+        table = wrapped.drop_nulls().alias("value").value_counts(name="rows")
+        values = table["value"].cast(nw.String) if kind == "text" else table["value"]
+        found: Counter[Any] = Counter()
+        for value, count in zip(values.to_list(), table["rows"].to_list(), strict=True):
+            found[_key(value)] += int(count)
+        return found
 
     # A NumPy-backed pandas column of integers or booleans has no way to store a null.
     nullable = not (isinstance(stored, np.dtype) and stored.kind in "iub")
-    return Column(name, kind, nullable, len(wrapped), floats if kind != "text" else None, tally)
+    codings: dict[str, Callable[[Any, Sequence[Any]], Codes]] = {"text": text_codes, "integer": whole_codes}
+    labellings: dict[str, Callable[[Any], Labels]] = {"text": text_labels, "integer": whole_labels}
+    coded, labelled = codings.get(kind), labellings.get(kind)
+    return Column(
+        name,
+        kind,
+        nullable,
+        len(wrapped),
+        floats if kind != "text" else None,
+        tally,
+        lambda rows: _admit_series(taken(wrapped, rows), name),
+        None if coded is None else lambda categories: coded(wrapped, categories),
+        None if labelled is None else lambda: labelled(wrapped),
+    )

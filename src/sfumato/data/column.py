@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.checks import shown
+from sfumato.data.codes import WHOLE_LIMIT, Codes, Labels, number_codes, real_labels, smallest_type
 from sfumato.errors import InvalidParameter, SchemaMismatch
-from sfumato.grid import Floats
+from sfumato.grid import Floats, Ints
 
 # A list without a value is of no known kind: it must be answered like its neighbours, whatever they hold.
 Kind = Literal["integer", "real", "boolean", "text", "unknown"]
@@ -33,6 +34,11 @@ class Column:
     rows: int
     _floats: Callable[[int, int], Floats] | None
     _tally: Callable[[], Counter[Any]]
+    # Only a column that was admitted has rows that can be taken out of it.
+    _take: Callable[[Any], "Column"] | None = None
+    # Of text and of integers, which float64 does not hold; the others are coded by their floats.
+    _codes: Callable[[Sequence[Any]], Codes] | None = None
+    _labels: Callable[[], Labels] | None = None
 
     def __len__(self) -> int:
         return self.rows
@@ -57,6 +63,45 @@ class Column:
             raise SchemaMismatch(
                 f"column {self.name!r} stores real, which holds whole numbers up to 2**53 only"
             )
+
+    def take(self, rows: Ints | slice) -> "Column":
+        """The column of these rows: of the same name and kind, whatever they hold; a slice is no copy."""
+        if self._take is None:
+            raise SchemaMismatch(f"column {self.name!r} has no rows that can be taken")
+        return self._take(rows)
+
+    def codes(self, categories: Sequence[Category]) -> Codes:
+        """For every row the place of its value among public categories.
+
+        Any other value has the code `len(categories)`, and a null the one above it. A category of a type that
+        the column never holds is the value of no row.
+        """
+        if self.kind == "unknown":
+            return np.full(self.rows, len(categories) + 1, dtype=smallest_type(len(categories) + 1))
+        fitting = {"boolean": bool, "text": str}.get(self.kind, int)
+        held = [i for i, category in enumerate(categories) if type(category) is fitting]
+        table = np.array([*held, len(categories), len(categories) + 1], dtype=np.int64)
+        given = [categories[i] for i in held]
+        # Below the limit no other integer is read as the same float.
+        exact = self.kind in ("real", "boolean") or (
+            self.kind == "integer" and all(abs(int(category)) < WHOLE_LIMIT for category in given)
+        )
+        if exact or self._codes is None:
+            codes = number_codes(self.chunks(), self.rows, given)  # type: ignore[arg-type]
+        else:
+            codes = self._codes(given)
+        if len(held) == len(categories):
+            return codes
+        return table.astype(smallest_type(len(categories) + 1)).take(codes)
+
+    def labels(self) -> Labels:
+        """Integers that are equal in two rows just if the values are, and which rows hold such a value.
+
+        A null tells no unit apart, nor does a real that is no whole number below 2**53 in size.
+        """
+        if self._labels is not None:
+            return self._labels()
+        return real_labels(self.chunks(), self.rows)
 
     def chunks(self) -> Iterator[Floats]:
         """The values in order, as float64 with NaN for null."""

@@ -1,19 +1,35 @@
 """A data set: a frame of private data with the public facts that every release of it rests on."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from sfumato.checks import Number, one_of, pair, shown
+from sfumato.checks import Number, keep, one_of, pair, positive, shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import Category, Column, checked_categories
+from sfumato.data.conditions import Condition, category_words, check_condition, read_conditions
 from sfumato.data.counts import NULL_RULES, NullRule
+from sfumato.data.groups import Key, all_keys, read_by
+from sfumato.data.part import Part
+from sfumato.data.selection import Selections
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import exact_bounds
+from sfumato.laws import Bits
 from sfumato.privacy import Neighbours, check_neighbours
 
 DISTINCT = "frame must have distinct column names, but two are the same as text"
+MAX_ROWS_PER_UNIT = 1_000_000
+
+Declared = Literal["integer", "real", "text", "boolean"]
+# Codes such as 1 and 2 are stored as reals where a table has nulls; a Python list has no other numbers.
+_STORED: dict[Declared, tuple[str, ...]] = {
+    "integer": ("integer", "real"),
+    "real": ("integer", "real"),
+    "text": ("text",),
+    "boolean": ("boolean",),
+}
+_CATEGORY: dict[Declared, type] = {"integer": int, "real": int, "text": str, "boolean": bool}
 
 
 @dataclass(frozen=True)
@@ -27,14 +43,21 @@ class Field:
         bounds: (lower, upper) of a numeric column, from public knowledge.
         categories: the public list of values of a text, integer or boolean column.
         nulls: "drop", "lower" or "upper"; see `sfumato.Mean`.
+        kind: the declared type: "integer", "real", "text" or "boolean"; None for that of the data.
+        step: the distance of possible values of a numeric column, from public knowledge.
 
-    >>> Field(bounds=(0, 120), nulls="drop")
-    Field(bounds=(0, 120), categories=None, nulls='drop')
+    Raises:
+        InvalidParameter: a fact is out of range, or does not fit the declared type.
+
+    >>> Field(bounds=(0, 120), nulls="drop", kind="integer")
+    Field(bounds=(0, 120), categories=None, nulls='drop', kind='integer', step=None)
     """
 
     bounds: tuple[Number, Number] | None = None
     categories: tuple[Category, ...] | None = None
     nulls: NullRule | None = None
+    kind: Declared | None = None
+    step: Number | None = None
 
     def __post_init__(self) -> None:
         if self.bounds is not None:
@@ -43,20 +66,43 @@ class Field:
             object.__setattr__(self, "categories", checked_categories("categories", self.categories))
         if self.nulls is not None:
             one_of("nulls", self.nulls, NULL_RULES)
+        if self.kind is not None:
+            self._check_kind(one_of("kind", self.kind, tuple(_STORED)))
+        if self.step is not None:
+            keep(self, step=positive("step", self.step))
+
+    def _check_kind(self, kind: Declared) -> None:
+        if kind in ("text", "boolean"):
+            for fact in ("bounds", "step"):
+                value = getattr(self, fact)
+                if value is not None:
+                    raise InvalidParameter(
+                        f"{fact} must be None for kind={kind!r}, got {fact}={shown(value)}"
+                    )
+        if self.categories is not None and type(self.categories[0]) is not _CATEGORY[kind]:
+            raise InvalidParameter(
+                f"categories must be {_CATEGORY[kind].__name__} for kind={kind!r}, "
+                f"got categories={shown(self.categories)}"
+            )
 
 
 class Dataset:
     """A table of private data, its privacy unit and its neighbour relation.
 
     Guarantee:
-        Nothing here reads a value, except that a Python list is read once, when the data set is made.
+        Only `parts` reads values, except that a Python list is read once, when the data set is made. Where
+        units have several rows, at most `rows_per_unit` of each are kept, by a secret uniform choice that is
+        made once. Proof: docs/proofs/contributions.md.
 
     Args:
         frame: a pandas, Polars or PyArrow table, or a mapping from names to arrays.
-        unit: whose privacy is protected: "row" means that each row is one person.
+        unit: whose privacy is protected: "row" means that each row is one person; the name of an id column
+            (integer or text, or reals that are whole numbers) means that the rows of one id are. Rows with
+            no id are left out.
         neighbours: "substitution" (the number of rows is public) or "add-remove" (it is private).
         schema: the public facts of the columns; what is not given here can be given in a query.
         name: the public name that budgets attach to.
+        rows_per_unit: how many rows of each id are kept, at most; with an id column only.
 
     Raises:
         InvalidParameter: a public fact is missing or wrong.
@@ -76,8 +122,8 @@ class Dataset:
         neighbours: Neighbours,
         schema: Mapping[str, Field] | None = None,
         name: str = "data",
+        rows_per_unit: int | None = None,
     ) -> None:
-        self.unit = one_of("unit", unit, ("row",))
         self.neighbours = check_neighbours(neighbours)
         if not _is_name(name):
             raise InvalidParameter(f"name must be 1 to 200 printable characters, got name={shown(name)}")
@@ -96,13 +142,137 @@ class Dataset:
             if not isinstance(field, Field):
                 raise InvalidParameter(f"schema must map names to Field, got {shown(field)} for {column!r}")
             self._require(column)
+            if field.kind is not None:
+                self.column(column)
+        self.unit, self.rows_per_unit = unit, self._bounded(unit, rows_per_unit)
+        ids = None if self.rows_per_unit is None else self.column(unit)
+        self._selections = Selections(ids, self.rows_per_unit or 1)
+
+    def _bounded(self, unit: object, most: object) -> int | None:
+        if unit == "row":
+            if most is not None:
+                raise InvalidParameter(
+                    f"rows_per_unit must be None for unit='row', got rows_per_unit={shown(most)}"
+                )
+            # Whether each row is a person, or each id of this column, decides what is protected.
+            if "row" in self._columns:
+                raise InvalidParameter(
+                    "unit='row' means that each row is one person, but a column is named 'row' too: rename it"
+                )
+            return None
+        if not isinstance(unit, str) or unit not in self._columns:
+            known = ", ".join(map(repr, list(self._columns)[:20])) or "none"
+            raise InvalidParameter(
+                f"unit must be 'row' or the name of an id column, got unit={shown(unit)}; "
+                f"the columns are {known}"
+            )
+        if most is None:
+            raise InvalidParameter("rows_per_unit must be given with an id column, got rows_per_unit=None")
+        self.column(unit).require("integer", "real", "text", hint="; an id column needs one of these")
+        return whole("rows_per_unit", most, least=1, most=MAX_ROWS_PER_UNIT)
 
     def column(self, name: str) -> Column:
-        """The column, admitted by its type when the data set was made; its values are not read."""
+        """The column with all its rows, admitted by its type; its values are not read."""
         self._require(name)
         if name not in self._admitted:
             self._admitted[name] = admit(self._columns[name], name)
-        return self._admitted[name]
+        column, declared = self._admitted[name], self.field(name).kind
+        if declared is not None and column.kind not in (*_STORED[declared], "unknown"):
+            raise SchemaMismatch(f"column {name!r} is declared {declared}, but it stores {column.kind}")
+        return column
+
+    def require(self, where: Mapping[str, Any] | None = None, by: Sequence[str] = ()) -> None:
+        """Refuse conditions and groups that the public facts rule out; no value is read.
+
+        Raises:
+            InvalidParameter: a condition is no declared category, or a grouping column declares none.
+            SchemaMismatch: a column is missing, or of a kind that the condition does not apply to.
+        """
+        self._conditions(where)
+        self.keys(by)
+
+    def keys(self, by: Sequence[str] = ()) -> tuple[Key, ...]:
+        """Every combination of the declared categories of some columns; one empty key for none.
+
+        Raises:
+            InvalidParameter: a column declares no categories, or there are more than 10,000 groups.
+
+        >>> schema = {"team": Field(categories=("red", "blue"))}
+        >>> data = Dataset({"team": ["red"]}, unit="row", neighbours="add-remove", schema=schema)
+        >>> data.keys(["team"])
+        (('red',), ('blue',))
+        """
+        return all_keys([self._categories(name) for name in read_by(by)])
+
+    def part(
+        self, where: Mapping[str, Any] | None = None, by: Sequence[str] = (), key: Key | None = None
+    ) -> Part:
+        """What the calibration of a query must know of a part of the rows; no value is read.
+
+        Args:
+            where: the rows that count, as public conditions on columns.
+            by: the columns that make the groups.
+            key: the one group that is meant, as a tuple of categories of these columns.
+
+        >>> schema = {"team": Field(categories=("red", "blue"))}
+        >>> data = Dataset({"team": ["red"]}, unit="row", neighbours="substitution", schema=schema)
+        >>> data.part(by=["team"], key=("red",))
+        Part(changes=2, among=(('team', 'red'),))
+        """
+        among = tuple((condition.column, condition.words) for condition in self._conditions(where))
+        names = read_by(by)
+        if key is not None:
+            among += self._group(names, key)
+        # Replacing a unit takes its rows out and puts others in.
+        times = 2 if self.neighbours == "substitution" else 1
+        if self.rows_per_unit is not None:
+            return Part(changes=times * self.rows_per_unit, among=among)
+        return Part(changes=2 if names and times == 2 else None, among=among)
+
+    def parts(
+        self, column: str, *, where: Mapping[str, Any] | None = None, by: Sequence[str] = (), bits: Bits
+    ) -> tuple[Column, ...]:
+        """The column in each group, in the order of `keys`: rows that meet the conditions, bounded per unit.
+
+        Reads private data, and so comes after the charge. The rows of the units are chosen when they are
+        first asked for, by `bits`, and stay chosen; what test bits chose is never used by private ones.
+        """
+        conditions, names = self._conditions(where), read_by(by)
+        self.keys(names)
+        values = self.column(column)
+        tested = tuple((condition, self.column(condition.column)) for condition in conditions)
+        grouped = tuple((self.column(name), self._categories(name)) for name in names)
+        return self._selections.split(values, tested, grouped, bits)
+
+    def _conditions(self, where: Mapping[str, Any] | None) -> tuple[Condition, ...]:
+        conditions = read_conditions({} if where is None else where)
+        for condition in conditions:
+            column = self.column(condition.column)
+            check_condition(condition, column, self.field(condition.column).categories)
+        return conditions
+
+    def _categories(self, name: str) -> tuple[Category, ...]:
+        column, categories = self.column(name), self.field(name).categories
+        if categories is None:
+            raise InvalidParameter(
+                "by must name columns with declared categories, since groups are never read from data, "
+                f"got {name!r}"
+            )
+        column.require_categories(categories)
+        return categories
+
+    def _group(self, names: tuple[str, ...], key: object) -> tuple[tuple[str, str], ...]:
+        if not isinstance(key, tuple) or len(key) != len(names):
+            raise InvalidParameter(
+                f"key must be a tuple with a category of each of {names}, got key={shown(key)}"
+            )
+        for name, value in zip(names, key, strict=True):
+            categories = self._categories(name)
+            if type(value) is not type(categories[0]) or value not in categories:
+                raise InvalidParameter(
+                    f"key must hold a declared category of column {name!r}, got {shown(value)}"
+                )
+        return tuple((name, category_words(value)) for name, value in zip(names, key, strict=True))
 
     @property
     def columns(self) -> Mapping[str, Any]:

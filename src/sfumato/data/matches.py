@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.data.codes import Flags
 from sfumato.data.column import Category, Column
 from sfumato.data.counts import Sums
 
@@ -35,9 +36,26 @@ class Matches:
         if self.equals:
             counts, others = column.tally(self.equals)
             return Sums(sum(counts) + others, sum(counts))
-        low, high = self.between or (1.0, 1.0)
+        low, high = self._range
         size = first = 0
         for chunk in column.chunks():
             size += len(chunk) - int(np.count_nonzero(np.isnan(chunk)))
             first += int(np.count_nonzero((chunk >= low) & (chunk <= high)))
         return Sums(size, first)
+
+    def rows(self, column: Column) -> Flags:
+        """Which rows match; a null never does."""
+        self.require(column)
+        if self.equals:
+            return column.codes(self.equals) < len(self.equals)
+        low, high = self._range
+        found, start = np.empty(column.rows, dtype=np.bool_), 0
+        for chunk in column.chunks():
+            # A comparison with NaN is False.
+            np.logical_and(chunk >= low, chunk <= high, out=found[start : start + len(chunk)])
+            start += len(chunk)
+        return found
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        return self.between or (1.0, 1.0)

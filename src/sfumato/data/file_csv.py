@@ -1,0 +1,196 @@
+"""CSV files: Polars parses needed columns as declared, and beside it the shape of all rows is checked."""
+
+import codecs
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato.data.column import Kind
+from sfumato.data.dataset import Field
+from sfumato.data.file_bytes import Header, Source, csv_header, csv_rows
+from sfumato.data.file_faults import FileFault, no_such_column, not_as_declared
+from sfumato.data.file_types import collected, declared_kind, final_type, sorted_out, stored_kind
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# So many rows are looked at to guess the types of a file for a starter; fewer of a table with many columns.
+SAMPLE = 1_000
+SAMPLE_CELLS = 200_000
+# What stands for a missing value in columns of numbers and booleans, beside the empty cell.
+NULL = "NA"
+TRUE = ("true", "True", "TRUE", "1")
+FALSE = ("false", "False", "FALSE", "0")
+
+
+def csv_kinds(source: Source) -> tuple[tuple[str, Kind | None], ...]:
+    """The names of a CSV file with the kinds that its first rows suggest; None where they hold nothing."""
+    import polars as pl
+
+    header = csv_header(source)
+    rows = min(SAMPLE, max(SAMPLE_CELLS // len(header.names), 1))
+    sample = collected(
+        pl.scan_csv(
+            source.path,
+            has_header=False,
+            skip_lines=header.lines,
+            separator=header.separator,
+            null_values=["", NULL],
+            n_rows=rows,
+            infer_schema_length=rows,
+            ignore_errors=True,  # rows beyond the sample may hold something else
+            glob=False,
+        )
+    )
+    if sample is None or sample.width != len(header.names):
+        if csv_rows(source, header):
+            _refuse_encoding(source)
+            raise FileFault(source.shown, "quote")
+        return tuple((name, None) for name in header.names if name)
+    pairs = zip(header.names, sample.iter_columns(), strict=True)
+    return tuple(
+        (name, stored_kind(series.dtype) if series.null_count() < len(series) else None)
+        for name, series in pairs
+        if name
+    )
+
+
+def read_csv(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Series]":
+    """The columns of these names, as declared."""
+    import polars as pl
+
+    header = csv_header(source)
+    for name in fields:
+        if not name or name not in header.names:
+            raise no_such_column(source.shown, name, tuple(filter(None, header.names)))
+    wanted = [_Wanted(name, header.names.index(name), field) for name, field in fields.items()]
+    # Polars reads short rows as nulls and does not look at columns that are not asked for.
+    counted = _Beside(lambda: csv_rows(source, header))
+    table = collected(_columns(source, header, wanted))
+    rows = counted.result()
+    if not rows:
+        return {w.name: pl.Series(w.name, [], final_type(w.kind, w.field)) for w in wanted}
+    if table is None:
+        raise _fault(source, header, wanted)
+    return {w.name: _finished(source, w, table[w.name].head(rows)) for w in wanted}
+
+
+class _Wanted:
+    """A column to read: its name, its place in the header, and as what."""
+
+    def __init__(self, name: str, place: int, field: Field) -> None:
+        self.name, self.place, self.field = name, place, field
+        self.kind: Kind = declared_kind(field) or "text"
+
+    @property
+    def parsed(self) -> Any:
+        import polars as pl
+
+        if self.kind in ("integer", "real"):
+            return final_type(self.kind, self.field)
+        # Polars collects few distinct words faster than it copies many.
+        return pl.Categorical() if self.kind == "text" and self.field.categories else pl.String
+
+    @property
+    def expression(self) -> "pl.Expr":
+        import polars as pl
+
+        column = pl.col(_place(self.place))
+        if self.kind == "boolean":
+            # 2 stands for what is neither, so that the whole file is read before it is refused.
+            truth = pl.when(column.is_in(TRUE)).then(1).when(column.is_in(FALSE)).then(0).otherwise(2)
+            column = pl.when(column.is_not_null()).then(truth).cast(pl.Int8)
+        elif self.kind == "text" and self.field.categories:
+            column = sorted_out(column, self.field)
+        return column.alias(self.name)
+
+
+def _place(index: int) -> str:
+    return f"column {index}"
+
+
+def _columns(source: Source, header: Header, wanted: "Sequence[_Wanted]") -> "pl.LazyFrame":
+    scan = _scan(
+        source,
+        header,
+        types={w.place: w.parsed for w in wanted},
+        nulls={w.place: "" if w.kind == "text" else NULL for w in wanted},
+    )
+    return scan.select(w.expression for w in wanted)
+
+
+def _scan(
+    source: Source,
+    header: Header,
+    types: Mapping[int, Any],
+    nulls: Mapping[int, str],
+) -> "pl.LazyFrame":
+    import polars as pl
+
+    # Columns are told apart by their place: a name in a header may be empty, or hold quotes and line ends.
+    return pl.scan_csv(
+        source.path,
+        has_header=False,
+        skip_lines=header.lines,
+        schema={_place(i): types.get(i, pl.String) for i in range(len(header.names))},
+        separator=header.separator,
+        # With a rule of its own, an empty cell of any kind is null, in quotes or not.
+        null_values={_place(i): word for i, word in nulls.items()},
+        glob=False,
+    )
+
+
+def _finished(source: Source, wanted: _Wanted, series: "pl.Series") -> "pl.Series":
+    if wanted.kind != "boolean":
+        return series
+    if (series == 2).any():
+        raise not_as_declared(source.shown, wanted.name, wanted.kind)
+    return series == 1
+
+
+def _fault(source: Source, header: Header, wanted: "Sequence[_Wanted]") -> FileFault:
+    """Why Polars could not parse rows of the right shape: found by trying again, not by what it said."""
+    _refuse_encoding(source)
+    for w in wanted:
+        if collected(_columns(source, header, [w])) is None:
+            if w.kind in ("integer", "real"):
+                return not_as_declared(source.shown, w.name, w.kind)
+            return FileFault(source.shown, "quote")
+    return FileFault(source.shown, "parse")
+
+
+def _refuse_encoding(source: Source) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    sound = True
+    for block in source.blocks():
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError:
+            sound = False
+            break
+    if not sound:
+        raise FileFault(source.shown, "encoding")
+
+
+class _Beside:
+    """A computation in a thread of its own, for the time that Polars parses."""
+
+    def __init__(self, compute: Callable[[], int]) -> None:
+        self._compute = compute
+        self._found = 0
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._found = self._compute()
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> int:
+        """What was computed; what it raised is raised here."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._found

@@ -1,0 +1,138 @@
+"""What can be wrong with a file: a short list of public kinds, each with its words and without a value."""
+
+import os
+from typing import Literal, get_args
+
+from sfumato.checks import shown
+from sfumato.errors import SchemaMismatch
+
+Fault = Literal[
+    "missing",
+    "directory",
+    "special",
+    "permission",
+    "unreadable",
+    "changed",
+    "empty",
+    "excel",
+    "archive",
+    "compression",
+    "gzip",
+    "utf-16",
+    "encoding",
+    "binary",
+    "line ends",
+    "header",
+    "duplicate column",
+    "missing column",
+    "ragged",
+    "quote",
+    "parse",
+    "parquet",
+    "stored type",
+    "values",
+]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+_WORDS: dict[Fault, str] = {
+    "missing": "does not exist",
+    "directory": "is a directory; name a CSV or Parquet file",
+    "special": "is no regular file; save it as a CSV or Parquet file first",
+    "permission": "cannot be opened: this user may not read it",
+    "unreadable": "cannot be read: the operating system reports an error",
+    "changed": "was changed while it was read; try again when it is complete",
+    "empty": "is empty: it has no header",
+    "excel": "is an Excel workbook; save it as CSV UTF-8",
+    "archive": "is a zip archive; unpack it and name the CSV or Parquet file inside",
+    "compression": "is compressed in a way that is not read; unpack it, or compress it by gzip",
+    "gzip": "is compressed by gzip, but cut short or damaged",
+    "utf-16": "is UTF-16 text; save it as CSV UTF-8",
+    "encoding": "is not UTF-8 text; save it as CSV UTF-8",
+    "binary": "holds NUL bytes, so it is no text file",
+    "line ends": "has line ends of old Macintosh computers (CR alone); save it with LF or CR LF",
+    "header": "must begin with one line of column names",
+    "ragged": "has rows with more or fewer fields than its header",
+    "quote": "has a quote that is never closed, or text beside a quoted field",
+    "parse": "cannot be read as a table",
+    "parquet": "is no Parquet file, or one that is cut short, damaged or encrypted",
+}
+_VALUES = {
+    "integer": "whole number of 64 bits",
+    "real": "number",
+    "boolean": "true or false",
+    "text": "sound text",
+}
+
+
+class FileFault(SchemaMismatch):
+    """A file cannot be read as declared; the message has the kind of fault and never a value or a row.
+
+    Guarantee:
+        Nothing was charged. Which kind of fault a file has is treated as public (SECURITY.md); beyond it, the
+        message shows the path, names of columns and types.
+
+    >>> from sfumato.data import files
+    >>> files.header("no-such-file.csv")
+    Traceback (most recent call last):
+    sfumato.data.file_faults.FileFault: no-such-file.csv does not exist
+    """
+
+    def __init__(self, path: str, fault: Fault, words: str = "", column: str | None = None) -> None:
+        super().__init__(f"{path} {words or _WORDS[fault]}")
+        self.path = path
+        self.fault = fault
+        self.column = column
+
+
+def fault_of(path: str, error: OSError) -> FileFault:
+    """The fault behind an error of the operating system, whose text is not passed on."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return FileFault(path, "missing")
+    if isinstance(error, IsADirectoryError):
+        return FileFault(path, "directory")
+    return FileFault(path, "permission" if isinstance(error, PermissionError) else "unreadable")
+
+
+def no_such_column(path: str, name: object, names: tuple[str, ...]) -> FileFault:
+    """A needed column is not in the header; the first 20 that are there are listed."""
+    words = f"has no column {shown(name)}; "
+    if any(map(_is_number, names)):
+        # A file without a header begins with somebody's row.
+        words += "its first line must hold the names of the columns, and some of it are numbers"
+    else:
+        listed = ", ".join(map(shown, names[:20])) or "none"
+        words += f"its columns are {listed}{', ...' if len(names) > 20 else ''}"
+    return FileFault(path, "missing column", words, str(name))
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def twice_named(path: str, name: str) -> FileFault:
+    """Two columns have the same name."""
+    return FileFault(path, "duplicate column", f"has two columns named {shown(name)}", name)
+
+
+def not_as_declared(path: str, name: str, kind: str) -> FileFault:
+    """A cell of the column is not of the declared kind; which cell, and what it holds, stays untold."""
+    words = (
+        f"does not fit: column {shown(name)} is declared {kind}, but the file holds text there that is no "
+    )
+    return FileFault(path, "values", words + _VALUES[kind], name)
+
+
+def stored_otherwise(path: str, name: str, kind: str, stored: object) -> FileFault:
+    """A Parquet file stores another type than the declared one."""
+    words = f"does not fit: column {shown(name)} is declared {kind}, but the file stores {stored}"
+    return FileFault(path, "stored type", words, name)
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """A path as it was given, for messages."""
+    text = os.fspath(path)
+    return text if text.isprintable() and len(text) <= 500 else shown(text)

@@ -1,0 +1,178 @@
+"""Tables in CSV and Parquet files: their public header, and the needed columns as declared, read once.
+
+What works, what is refused and what counts as null is in docs/files.md.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato.checks import shown
+from sfumato.data.column import Kind
+from sfumato.data.dataset import Field
+from sfumato.data.file_bytes import look, regular
+from sfumato.data.file_csv import csv_kinds, read_csv
+from sfumato.data.file_faults import FAULTS, FileFault, fault_of
+from sfumato.data.file_parquet import parquet_kinds, read_parquet
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FAULTS", "FileFault", "fingerprint", "frame_fingerprint", "header", "read"]
+
+BLOCK = 2**16
+# Of a long file so many blocks are looked at, evenly placed, the first and the last among them.
+BLOCKS = 256
+# Of a long column so many values, in the same way.
+VALUES = 4_096
+
+Path = str | os.PathLike[str]
+
+
+def header(path: Path) -> tuple[tuple[str, Kind | None], ...]:
+    """The names of the columns of a file, each with its kind where it has one.
+
+    Guarantee:
+        Tells names and types, which are public, and no value. The types of a CSV file are guessed from its
+        first 1,000 rows or fewer, as a proposal; those of a Parquet file are stored.
+
+    Args:
+        path: a CSV file, with gzip around it or not, or a Parquet file.
+
+    Raises:
+        FileFault: the file cannot be read; the message has the kind of fault.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "people.csv")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("age,team\\n34,red\\n45,\\n")
+    >>> header(path)
+    (('age', 'integer'), ('team', 'text'))
+    >>> folder.cleanup()
+    """
+    source = look(path)
+    return parquet_kinds(source) if source.holds == "parquet" else csv_kinds(source)
+
+
+def read(path: Path, schema: Mapping[str, Field], *, columns: Sequence[str]) -> "dict[str, pl.Series]":
+    """The needed columns of a file, each of its declared kind.
+
+    Guarantee:
+        Whether the file is well-formed, or else the kind of its fault, is public (SECURITY.md); no message
+        and no chained error has a value or a row number.
+
+    Args:
+        path: a CSV file, with gzip around it or not, or a Parquet file.
+        schema: the declared fields. Without a kind, categories decide, then bounds (real); else a column of a
+            CSV file is text, and one of a Parquet file what it stores.
+        columns: the names of the columns to read; the others are not parsed.
+
+    Raises:
+        FileFault: the file cannot be read as declared.
+        InvalidParameter: no column is asked for, or one twice.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "people.csv")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("name,age\\nAda,36\\nAlan,NA\\n")
+    >>> read(path, {"age": Field(kind="integer")}, columns=["age"])["age"].to_list()
+    [36, None]
+    >>> folder.cleanup()
+    """
+    names = tuple(columns)
+    if not names or len(set(names)) < len(names):
+        raise InvalidParameter(f"columns must be distinct names, at least one, got columns={shown(names)}")
+    source = look(path)
+    fields = {name: schema.get(name, Field()) for name in names}
+    found = read_parquet(source, fields) if source.holds == "parquet" else read_csv(source, fields)
+    source.require_unchanged()
+    return found
+
+
+def fingerprint(path: Path, key: bytes) -> str:
+    """A keyed hash of the size of a file and of blocks of it, the same for the same bytes.
+
+    Guarantee:
+        Without the key nothing about the file can be told from it. It only serves to warn: files that differ
+        between the blocks looked at have the same one.
+
+    Args:
+        path: any file; up to 16 MiB are hashed whole, and 256 blocks of a longer one.
+        key: 16 to 64 secret bytes, those of a ledger.
+
+    Raises:
+        FileFault: the file cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     len(fingerprint(file.name, bytes(32)))
+    64
+    """
+    found = _keyed(key, b"file")
+    source = regular(path)
+    fault: FileFault | None = None
+    try:
+        with open(source.path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            found.update(size.to_bytes(8))
+            last = max(size - BLOCK, 0)
+            blocks = min(-(-size // BLOCK), BLOCKS)
+            for i in range(blocks):
+                file.seek(i * last // max(blocks - 1, 1))
+                found.update(file.read(BLOCK))
+    except OSError as error:
+        fault = fault_of(source.shown, error)
+    if fault is not None:
+        raise fault
+    return found.hexdigest()
+
+
+def frame_fingerprint(columns: Mapping[str, Any], key: bytes) -> str:
+    """A keyed hash of the names, lengths and some values of columns, the same for the same columns.
+
+    Guarantee:
+        Without the key nothing about the columns can be told from it. It only serves to warn, and a file and
+        a frame of the same values have different ones.
+
+    Args:
+        columns: names with lists, arrays or pandas, Polars or PyArrow series.
+        key: 16 to 64 secret bytes, those of a ledger.
+
+    >>> key = bytes(32)
+    >>> frame_fingerprint({"age": [31, 45]}, key) == frame_fingerprint({"age": [31, 45]}, key)
+    True
+    >>> frame_fingerprint({"age": [31, 45]}, key) == frame_fingerprint({"age": [45, 31]}, key)
+    False
+    """
+    found = _keyed(key, b"frame")
+    for name in sorted(columns):
+        values = columns[name]
+        rows = len(values)
+        picked = min(rows, VALUES)
+        words = [name, str(rows)]
+        for i in range(picked):
+            words.append(_word(values, i * (rows - 1) // max(picked - 1, 1)))
+        for word in words:
+            text = word.encode(errors="backslashreplace")
+            found.update(len(text).to_bytes(8) + text)
+    return found.hexdigest()
+
+
+def _word(values: Any, index: int) -> str:
+    # The data may hold any object: what it raises must not get out.
+    try:
+        at = getattr(values, "iloc", values)
+        value = at[index]
+        return str(getattr(value, "as_py", lambda: value)())
+    except Exception:
+        return ""
+
+
+def _keyed(key: object, person: bytes) -> "hashlib.blake2b":
+    if not isinstance(key, bytes) or not 16 <= len(key) <= 64:
+        raise InvalidParameter("key must be 16 to 64 bytes")
+    return hashlib.blake2b(digest_size=32, key=key, person=person)

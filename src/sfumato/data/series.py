@@ -1,0 +1,231 @@
+"""Rows, codes and labels of pandas, Polars and PyArrow series, each by what its library does fast."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.data.codes import (
+    Codes,
+    Flags,
+    Labels,
+    integer_codes,
+    listed_codes,
+    object_codes,
+    object_labels,
+    ranked,
+    relabelled,
+    smallest_type,
+    text_of,
+)
+
+# Up to so many categories Polars compares text faster than it looks it up.
+_FEW = 3
+# A list of texts, None for what is no text, and for each row a place in it, or -1.
+Listed = tuple[NDArray[Any], list[str | None]]
+
+
+def taken(series: Any, rows: Any) -> Any:
+    """The rows of a wrapped series, unwrapped, of the same type."""
+    native = series.to_native()
+    if not isinstance(rows, slice) and _is_arrow(native) and _is_text(series):
+        # The offsets of short text overflow when much of it is put together.
+        return _plain_arrow(native, "large_string").take(rows)
+    return series[rows].to_native()
+
+
+def tallied_text(series: Any) -> Counter[Any] | None:
+    """How often each text occurs, for series that list theirs; None for others."""
+    listed = _listed(series)
+    if listed is None:
+        return None
+    places, texts = listed
+    counts = np.bincount(places[places >= 0], minlength=len(texts)).tolist()
+    found: Counter[Any] = Counter()
+    for text, count in zip(texts, counts, strict=True):
+        found[(object, None) if text is None else (str, text)] += count
+    return found
+
+
+def text_codes(series: Any, categories: Sequence[str]) -> Codes:
+    """Codes of a wrapped series of text."""
+    listed = _listed(series)
+    if listed is not None:
+        return listed_codes(*listed, categories)
+    native = series.to_native()
+    if not series.implementation.is_polars():
+        return object_codes(native.to_numpy(dtype=object), categories)
+    return (
+        _polars_codes(native, categories)
+        if native.dtype == _polars().String
+        else _physical(native, categories)
+    )
+
+
+def text_labels(series: Any) -> Labels:
+    """Labels of a wrapped series of text."""
+    native = series.to_native()
+    if _stores_arrow(native):
+        return _placed(_dictionary(series.to_arrow()).indices)
+    if series.implementation.is_polars():
+        return _polars_labels(native)
+    if hasattr(native, "cat"):
+        places = native.cat.codes.to_numpy()
+        return places, places >= 0
+    return object_labels(native.to_numpy(dtype=object))
+
+
+def whole_codes(series: Any, categories: Sequence[int]) -> Codes:
+    """Codes of a wrapped series of integers, exactly."""
+    values, present = whole_labels(series, narrow=True)
+    if values.dtype.kind in "iu":
+        return integer_codes(values, present, categories)
+    # Wider than any integer of NumPy: as text, where every integer is written in one way.
+    return text_codes(_as_text(series), [str(category) for category in categories])
+
+
+def whole_labels(series: Any, *, narrow: bool = False) -> Labels:
+    """The integers of a wrapped series themselves, or labels of them if they are wider than 64 bits."""
+    import narwhals as nw
+
+    if series.dtype in (nw.Int128, nw.UInt128):
+        return (np.empty(0), np.empty(0, dtype=np.bool_)) if narrow else text_labels(_as_text(series))  # type: ignore[return-value]
+    present: Flags = ~np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    # A column that cannot hold nulls is used as it is.
+    filled = series if present.all() else series.fill_null(0)
+    plain = {"signed": np.int64, "unsigned": np.uint64}
+    wanted = plain["signed" if series.dtype.is_signed_integer() else "unsigned"]
+    return np.asarray(filled.to_numpy()).astype(wanted, copy=False), present
+
+
+def _as_text(series: Any) -> Any:
+    import narwhals as nw
+
+    return series.cast(nw.String)
+
+
+def _is_text(series: Any) -> bool:
+    return not series.dtype.is_numeric() and str(series.dtype) != "Boolean"
+
+
+def _is_arrow(native: Any) -> bool:
+    return type(native).__module__.partition(".")[0] == "pyarrow"
+
+
+def _stores_arrow(native: Any) -> bool:
+    stored = getattr(native, "dtype", None)
+    return (
+        _is_arrow(native) or hasattr(stored, "pyarrow_dtype") or getattr(stored, "storage", "") == "pyarrow"
+    )
+
+
+def _listed(series: Any) -> Listed | None:
+    native = series.to_native()
+    if _stores_arrow(native):
+        encoded = _dictionary(series.to_arrow())
+        return _placed(encoded.indices)[0], [_decoded(text) for text in encoded.dictionary.to_pylist()]
+    if not series.implementation.is_polars() and hasattr(native, "cat"):
+        return native.cat.codes.to_numpy(), [_written(value) for value in native.cat.categories]
+    return None
+
+
+def _plain_arrow(array: Any, kind: str) -> Any:
+    text = array.cast("large_string", safe=False) if "dictionary" in str(array.type) else array
+    return text.cast(kind, safe=False)
+
+
+def _dictionary(array: Any) -> Any:
+    # Arrow does not check that text is UTF-8: it is told apart by its bytes.
+    plain = _plain_arrow(array, "large_binary")
+    joined = plain.combine_chunks() if hasattr(plain, "combine_chunks") else plain
+    return joined.dictionary_encode()
+
+
+def _placed(indices: Any) -> Labels:
+    places = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return places, places >= 0
+
+
+def _decoded(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _written(value: object) -> str | None:
+    # A pandas category may be any object; a number is known by what is printed for it.
+    try:
+        text = text_of(value)
+        return str(value) if text is None else text
+    except Exception:  # whatever an object in the data raises must not get out: it is another value
+        return None
+
+
+def _polars() -> Any:
+    import polars
+
+    return polars
+
+
+def _polars_codes(native: Any, categories: Sequence[str]) -> Codes:
+    null = len(categories) + 1
+    # Polars holds no text that UTF-8 cannot write, and raises for it.
+    held = [i for i, category in enumerate(categories) if _is_utf8(category)]
+    if len(held) <= _FEW:
+        codes: Codes = np.full(len(native), len(categories), dtype=smallest_type(null))
+        for i in held:
+            np.putmask(codes, (native == categories[i]).fill_null(False).to_numpy(), i)
+    else:
+        listed = native.cast(_polars().Enum([categories[i] for i in held]), strict=False)
+        places = listed.to_physical().fill_null(len(held)).to_numpy()
+        codes = relabelled(places, [*held, len(categories)], None, len(categories))
+    if native.null_count():
+        codes = np.array(codes)
+        np.putmask(codes, native.is_null().to_numpy(), null)
+    return codes
+
+
+def _physical(native: Any, categories: Sequence[str]) -> Codes:
+    table: list[str | None]
+    if native.dtype == _polars().Enum:
+        table = native.dtype.categories.to_list()
+    else:
+        distinct = native.unique().drop_nulls()
+        numbers = distinct.to_physical().to_list()
+        table = [None] * (max(numbers, default=-1) + 1)
+        for number, text in zip(numbers, distinct.cast(_polars().String).to_list(), strict=True):
+            table[number] = text
+    codes = listed_codes(native.to_physical().fill_null(0).to_numpy(), table, categories)
+    if native.null_count():
+        np.putmask(codes, native.is_null().to_numpy(), len(categories) + 1)
+    return codes
+
+
+def _polars_labels(native: Any) -> Labels:
+    pl = _polars()
+    if native.dtype != pl.String:
+        return native.to_physical().fill_null(0).to_numpy(), native.is_not_null().to_numpy()
+    present = native.is_not_null().to_numpy()
+    numbers, counts = ranked(_digests(native))
+    one = np.empty(len(counts), dtype=np.int64)
+    one[numbers] = np.arange(len(numbers))
+    # Two texts of one digest would be one unit: every text is compared with one of its digest.
+    if native.eq_missing(native.gather(one[numbers])).all():
+        return numbers, present
+    return native.cast(pl.Categorical).to_physical().fill_null(0).to_numpy(), present
+
+
+def _digests(native: Any) -> NDArray[np.uint64]:
+    digests: NDArray[np.uint64] = native.hash().to_numpy()
+    return digests
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
