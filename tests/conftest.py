@@ -16,6 +16,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deterministic"))
 
 
 @pytest.fixture(autouse=True, scope="session")
+def anchors_stay_in_the_tests(tmp_path_factory):
+    """Heads of ledgers are anchored in a folder of the tests, not in that of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def every_error_has_a_message_in_words():
     """No test raises a deliberate error, whether it looks at the message or not, without words in it."""
     plain = SfumatoError.__init__

@@ -5,6 +5,9 @@ SfumatoError
 │   └── MissingBounds               bounds were not given; they are never read from data
 ├── SchemaMismatch (TypeError)      a column is not of the kind that was declared
 ├── BudgetExceeded                  the charge would pass a cap; nothing was read
+├── RequestConflict                 a request id was used for something else
+├── LedgerUnavailable               a ledger cannot be written or read now
+├── LedgerDamaged                   a ledger is not what was written: changed, older, or no ledger
 ├── NotSupported                    a valid request that this mechanism cannot serve
 └── MissingExtra (ImportError)      an optional package is needed
 """
@@ -76,6 +79,49 @@ class BudgetExceeded(SfumatoError):
     >>> PureAccountant(PureDP(1)).charge(LaplaceEvent(sensitivity=2, scale=1))
     Traceback (most recent call last):
     sfumato.errors.BudgetExceeded: a charge of Amount(epsilon=2.0) does not fit the remaining ...
+    """
+
+
+class RequestConflict(SfumatoError):
+    """A request id was used before for another question, data set or analyst.
+
+    Guarantee:
+        Nothing was charged; the message shows the request id and nothing of the answer.
+
+    >>> str(RequestConflict("request 'monday' was used before for another question: choose another id"))
+    "request 'monday' was used before for another question: choose another id"
+    """
+
+
+class LedgerUnavailable(SfumatoError):
+    """The ledger cannot be used now: no file, no server, no space, no permission, or locked for long.
+
+    Guarantee:
+        Nothing was read from the data. Unless the message says otherwise nothing was charged.
+
+    >>> import tempfile
+    >>> import sfumato as sf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sf.SqlLedger(f"{folder}/missing/ledger.db")
+    Traceback (most recent call last):
+    sfumato.errors.LedgerUnavailable: ... cannot be opened: ...
+    """
+
+
+class LedgerDamaged(SfumatoError):
+    """The ledger is not what was written: an entry changed, entries are missing, or it is no ledger.
+
+    Guarantee:
+        Nothing was charged and nothing was read from the data; the message says what is wrong.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import sfumato as sf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "ledger.db").write_text("a letter, not a ledger; " * 100)
+    ...     sf.SqlLedger(f"{folder}/ledger.db")
+    Traceback (most recent call last):
+    sfumato.errors.LedgerDamaged: ... is not a ledger: the file is no database
     """
 
 

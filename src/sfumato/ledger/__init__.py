@@ -1,12 +1,53 @@
-"""Ledgers: what was spent on a data set, charged before the data are read."""
+"""Ledgers: what was spent on a data set, charged before the data are read.
 
-from typing import Protocol
+The ledger in memory is loaded at once, the durable one on first use, with its database.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sfumato.ledger.memory import Entry, MemoryLedger, check_budget
 from sfumato.privacy import Amount, Budget, Neighbours
 from sfumato.query import Charged
 
-__all__ = ["Entry", "Ledger", "MemoryLedger", "check_budget"]
+if TYPE_CHECKING:
+    from sfumato.ledger.account import Account
+    from sfumato.ledger.chain import Head, Record
+    from sfumato.ledger.copies import verify_export
+    from sfumato.ledger.replay import Balance, Report
+    from sfumato.ledger.sql import SqlLedger
+
+__all__ = [
+    "Account",
+    "Balance",
+    "Entry",
+    "Head",
+    "Ledger",
+    "MemoryLedger",
+    "Record",
+    "Report",
+    "SqlLedger",
+    "check_budget",
+    "verify_export",
+]
+
+_HOMES = {
+    "Account": "account",
+    "Balance": "replay",
+    "Head": "chain",
+    "Record": "chain",
+    "Report": "replay",
+    "SqlLedger": "sql",
+    "verify_export": "copies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sfumato.ledger' has no attribute {name!r}")
+    value = getattr(import_module(f"sfumato.ledger.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 class Ledger(Protocol):

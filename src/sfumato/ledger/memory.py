@@ -30,6 +30,9 @@ class Entry:
     column: str
     event: Event
     price: Amount
+    # A durable ledger knows these too: the id that makes a retry safe, and the hash of its entry.
+    request: str | None = None
+    hash: str | None = None
 
 
 class MemoryLedger:
@@ -83,30 +86,32 @@ class MemoryLedger:
 
     def require(self, query: Charged) -> None:
         """BudgetExceeded if the query does not fit; nothing is recorded."""
-        self._check(query)
-        self._accountant.require(query.event, self._stated(query))
+        check_item(query, self.neighbours)
+        self._accountant.require(query.event, stated_cost(query, self.cap))
 
     def charge(self, query: Charged) -> Entry:
         """Record the cost of a query; BudgetExceeded, with nothing recorded, if it does not fit."""
-        self._check(query)
+        check_item(query, self.neighbours)
         with self._lock:
-            price = self._accountant.charge(query.event, self._stated(query))
+            price = self._accountant.charge(query.event, stated_cost(query, self.cap))
             number = len(self._entries) + 1
             entry = Entry(number, self.dataset, query.name, query.column, query.event, price)
             self._entries.append(entry)
             return entry
 
-    def _check(self, query: Charged) -> None:
-        # Costs under different relations do not add up to a guarantee under either.
-        if query.neighbours != self.neighbours:
-            raise InvalidParameter(
-                f"neighbours must be that of the ledger, {self.neighbours!r}, got {query.neighbours!r}"
-            )
 
-    def _stated(self, query: Charged) -> ApproxDP | None:
-        # Events know their own pure and zCDP costs; an (epsilon, delta) pair must be stated and is checked.
-        cost = query.cost
-        return cost if isinstance(self.cap, ApproxDP) and isinstance(cost, ApproxDP) else None
+def check_item(item: Charged, neighbours: Neighbours) -> None:
+    """Refuse costs under another relation: they do not add up to a guarantee under either."""
+    if item.neighbours != neighbours:
+        raise InvalidParameter(
+            f"neighbours must be that of the ledger, {neighbours!r}, got {item.neighbours!r}"
+        )
+
+
+def stated_cost(item: Charged, cap: Budget) -> ApproxDP | None:
+    """The cost to check: events know their pure and zCDP costs, an (epsilon, delta) pair must be stated."""
+    cost = item.cost
+    return cost if isinstance(cap, ApproxDP) and isinstance(cost, ApproxDP) else None
 
 
 def check_budget(name: str, budget: object) -> Budget:

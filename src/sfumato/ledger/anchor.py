@@ -1,0 +1,123 @@
+"""The anchor: a file outside the database that remembers the head, so that an older copy is noticed.
+
+Each line is the number and the hash of an entry that was committed. The last line is what the ledger must
+still contain. A crash between commit and anchor leaves the anchor behind the ledger, which is harmless.
+"""
+
+import fcntl
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sfumato.errors import LedgerDamaged, LedgerUnavailable
+from sfumato.ledger.chain import Head
+
+# Seconds between syncs. The commit itself is durable; a power cut leaves the anchor this much behind it.
+EVERY = 1.0
+# A number of up to 19 digits, a space, 64 digits of a hash, a mark and the end of the line.
+_LONGEST = 128
+# Where a curator accepted a loss; what follows starts from an older entry.
+_LOSS = "loss"
+
+
+def default_anchor(identity: str) -> Path:
+    """Where the head of a ledger is anchored unless the curator says otherwise."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "sfumato" / "anchors" / f"{identity}.anchor"
+
+
+class Anchor:
+    """The file of heads; every write is locked and appended, and survives the process that made it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._synced = -math.inf
+
+    def read(self) -> Head | None:
+        """The last head; None if there is no file or nothing in it."""
+        if not self.path.exists():
+            return None
+        with self._opened(os.O_RDONLY, fcntl.LOCK_SH) as file:
+            return self._last(file)[0]
+
+    def all(self) -> list[Head]:
+        """Every head that the ledger must still contain, in order."""
+        heads: list[Head] = []
+        if not self.path.exists():
+            return heads
+        with self._opened(os.O_RDONLY, fcntl.LOCK_SH) as file:
+            size = os.fstat(file).st_size
+            lines = os.pread(file, size, 0).split(b"\n")[:-1]
+        for line in lines:
+            head, lost = self._parse(line)
+            if lost:
+                heads.clear()
+            elif heads and head.sequence <= heads[-1].sequence:
+                raise LedgerDamaged(f"the anchor {self.path} is damaged: its numbers do not grow")
+            heads.append(head)
+        return heads
+
+    def write(self, head: Head, *, loss: bool = False) -> None:
+        """Append a head, unless a later one is there; after an accepted loss, an earlier one too."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise self._unavailable(fault) from None
+        with self._opened(os.O_RDWR | os.O_CREAT | os.O_APPEND, fcntl.LOCK_EX) as file:
+            last, end = self._last(file)
+            if last is not None and not loss and head.sequence <= last.sequence:
+                return
+            line = f"{head.sequence} {head.hash}{' ' + _LOSS if loss else ''}\n".encode()
+            try:
+                if os.fstat(file).st_size != end:
+                    os.ftruncate(file, end)  # what a crash left of a line
+                if os.write(file, line) != len(line):
+                    os.ftruncate(file, end)
+                    raise OSError("no space is left")
+                if time.monotonic() - self._synced >= EVERY:
+                    os.fsync(file)
+                    self._synced = time.monotonic()
+            except OSError as fault:
+                raise self._unavailable(fault) from None
+
+    @contextmanager
+    def _opened(self, flags: int, lock: int) -> Iterator[int]:
+        # Opened anew each time: a lock belongs to an open file, and a forked process would share it.
+        try:
+            file = os.open(self.path, flags | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, lock)
+        except OSError as fault:
+            raise self._unavailable(fault) from None
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+    def _last(self, file: int) -> tuple[Head | None, int]:
+        """The last whole line, and where it ends."""
+        size = os.fstat(file).st_size
+        start = max(0, size - 2 * _LONGEST)
+        tail = os.pread(file, size - start, start)
+        end = tail.rfind(b"\n")
+        if end < 0:
+            if size > _LONGEST:
+                raise LedgerDamaged(f"the anchor {self.path} is damaged: it has a line that is no head")
+            return None, 0
+        return self._parse(tail[:end].rpartition(b"\n")[2])[0], start + end + 1
+
+    def _parse(self, line: bytes) -> tuple[Head, bool]:
+        words = line.split(b" ")
+        lost = len(words) == 3 and words[2] == _LOSS.encode()
+        sound = (len(words) == 2 or lost) and words[0].isdigit() and len(words[1]) == 64
+        if not sound or words[1].strip(b"0123456789abcdef"):
+            raise LedgerDamaged(f"the anchor {self.path} is damaged: it has a line that is no head")
+        return Head(int(words[0]), words[1].decode()), lost
+
+    def _unavailable(self, fault: OSError) -> LedgerUnavailable:
+        reason = fault.strerror or str(fault)
+        return LedgerUnavailable(
+            f"the anchor {self.path} cannot be used ({reason.lower()}): make it so, or give another anchor"
+        )

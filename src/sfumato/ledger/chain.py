@@ -1,0 +1,345 @@
+"""The chain of entries: what an entry is, its canonical bytes and hash, and the arithmetic of totals.
+
+Writing and checking share one rule: `enter` says what the next entry must be, given the one before it and the
+totals so far. The ledger stores what it says, and a check compares what is stored with what it says.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sfumato.checks import decimal, shown
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.privacy import ZCDP, Amount, ApproxDP, Budget, PureDP
+from sfumato.privacy.records import read_fraction
+
+FORMAT = 1
+KINDS = ("open", "allow", "renew", "retire", "spend", "reply", "loss")
+# What the numbers of a cap are called, and how many units make up one of each.
+FIELDS: dict[type, tuple[str, ...]] = {
+    PureDP: ("epsilon",),
+    ZCDP: ("rho",),
+    ApproxDP: ("epsilon", "delta"),
+}
+UNITS = {"epsilon": 10**15, "rho": 10**15, "delta": 10**18}
+# Units of a cap fit 64 bits.
+LARGEST_CAP = 9000
+
+Numbers = tuple[Fraction, ...]
+
+
+class Head(NamedTuple):
+    """The last entry of a ledger: its number and its hash, which commits to all entries before it."""
+
+    sequence: int
+    hash: str
+
+
+class Record(NamedTuple):
+    """One entry as it is stored; everything but `hash` is hashed."""
+
+    sequence: int
+    kind: str
+    dataset: str
+    analyst: str | None
+    request: str | None
+    digest: str | None
+    fingerprint: str | None
+    payload: str
+    price: str | None
+    state: str
+    dataset_spent: str
+    dataset_cap: str
+    analyst_spent: str | None
+    analyst_cap: str | None
+    dataset_spent_units: int
+    dataset_cap_units: int
+    dataset_spent_delta_units: int | None
+    dataset_cap_delta_units: int | None
+    analyst_spent_units: int | None
+    analyst_cap_units: int | None
+    analyst_spent_delta_units: int | None
+    analyst_cap_delta_units: int | None
+    time: str
+    previous: str
+    hash: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the entry says, read from its payload."""
+        facts: dict[str, Any] = json.loads(self.payload)
+        return facts
+
+
+class Act(NamedTuple):
+    """What is to be entered, before its place in the chain and the totals after it are known."""
+
+    kind: str
+    dataset: str
+    payload: str
+    analyst: str | None = None
+    request: str | None = None
+    digest: str | None = None
+    fingerprint: str | None = None
+    price: Numbers | None = None
+
+
+class Total(NamedTuple):
+    """What was spent of a cap, exactly; an analyst without a cap has None, for that of the data set."""
+
+    fields: tuple[str, ...]
+    spent: Numbers
+    cap: Numbers | None
+
+    @property
+    def left(self) -> Numbers:
+        """The cap less what was spent."""
+        assert self.cap is not None
+        return tuple(cap - spent for cap, spent in zip(self.cap, self.spent, strict=True))
+
+    def fits(self) -> bool:
+        """Whether the cap holds."""
+        return self.cap is None or all(map(Fraction.__le__, self.spent, self.cap))
+
+    def plus(self, price: Numbers) -> "Total":
+        """After a charge."""
+        return Total(self.fields, tuple(map(Fraction.__add__, self.spent, price)), self.cap)
+
+
+class Standing(NamedTuple):
+    """What is known of a data set after an entry."""
+
+    total: Total
+    retired: bool = False
+
+
+def canonical(value: object) -> str:
+    """JSON text that is the same for the same value: sorted keys, no spaces, ASCII."""
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def now() -> str:
+    """The time for people to read; nothing is decided by it, so a clock may be wrong."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def genesis(identity: str, key: bytes) -> str:
+    """What stands for the entry before the first: the hash of the ledger's header."""
+    return sha256(canonical(header(identity, key)).encode()).hexdigest()
+
+
+def header(identity: str, key: bytes) -> dict[str, object]:
+    """What the chain starts from; the key itself stays with the ledger."""
+    return {"format": FORMAT, "ledger": identity, "key_sha256": sha256(key).hexdigest()}
+
+
+def hash_of(record: Mapping[str, object]) -> str:
+    """SHA-256 of the canonical JSON of an entry without its hash; no hash at all of what is no JSON."""
+    try:
+        return _digest({name: record[name] for name in _HASHED})
+    except (TypeError, ValueError):
+        return ""
+
+
+_HASHED = Record._fields[:-1]
+
+
+def _digest(record: Mapping[str, object]) -> str:
+    return sha256(canonical(record).encode("ascii")).hexdigest()
+
+
+def fields_of(budget: Budget) -> tuple[str, ...]:
+    """The names of the numbers of a budget."""
+    return FIELDS[type(budget)]
+
+
+def numbers_of(value: Budget | Amount, fields: tuple[str, ...]) -> Numbers:
+    """The numbers of a budget or an amount, by name."""
+    return tuple(getattr(value, name) for name in fields)
+
+
+def write_numbers(fields: tuple[str, ...], numbers: Numbers) -> str:
+    """Exact canonical text such as {"epsilon":"1/10"}."""
+    # The same as by `canonical`, at a tenth of the time: verifying a ledger does little else.
+    if len(fields) == 1:
+        return f'{{"{fields[0]}":"{numbers[0]}"}}'
+    return f'{{"delta":"{numbers[1]}","epsilon":"{numbers[0]}"}}'
+
+
+@lru_cache(maxsize=2**16)
+def read_numbers(text: str) -> tuple[tuple[str, ...], Numbers]:
+    """Reads back what `write_numbers` wrote; InvalidParameter for anything else."""
+    try:
+        return listed_numbers(json.loads(text))
+    except ValueError:
+        raise InvalidParameter(f"amount must be exact numbers in JSON, got {shown(text)}") from None
+
+
+def listed_numbers(record: object) -> tuple[tuple[str, ...], Numbers]:
+    """The numbers of a record such as {"epsilon": "1/10"}."""
+    for fields in FIELDS.values():
+        if isinstance(record, dict) and set(record) == set(fields):
+            return fields, tuple(read_fraction(record, name) for name in fields)
+    raise InvalidParameter(f"amount must have the fields of a budget, got {shown(record)}")
+
+
+def listed(budget: Budget) -> dict[str, str]:
+    """The numbers of a budget as a record."""
+    return {name: str(getattr(budget, name)) for name in fields_of(budget)}
+
+
+def budget_of(fields: tuple[str, ...], numbers: Numbers) -> Budget:
+    """The budget with these numbers."""
+    if fields == ("epsilon",):
+        return PureDP(*numbers)
+    return ZCDP(*numbers) if fields == ("rho",) else ApproxDP(*numbers)
+
+
+def amount_of(fields: tuple[str, ...], numbers: Numbers) -> Amount:
+    """The amount with these numbers."""
+    return Amount(**dict(zip(fields, numbers, strict=True)))
+
+
+def units(name: str, number: Fraction) -> int:
+    """Whole units, rounded down: an order of exact numbers is an order of units."""
+    return number.numerator * UNITS[name] // number.denominator
+
+
+def check_cap(cap: Budget) -> Budget:
+    """`cap` if its units fit the columns of the schema."""
+    largest = max(numbers_of(cap, fields_of(cap)))
+    if largest > LARGEST_CAP:
+        raise InvalidParameter(f"cap must be at most {LARGEST_CAP} in a ledger, got {decimal(largest)}")
+    return cap
+
+
+def enter(
+    act: Act, standing: Standing | None, analyst: Total | None, *, before: Head, time: str
+) -> tuple[Record, Standing, Total | None]:
+    """The entry of an act with all its totals, and the totals after it; an error if it breaks a rule."""
+    after, person = _apply(act, standing, analyst)
+    fields, spent, cap = after.total
+    assert cap is not None
+    values: dict[str, Any] = {
+        **{name: getattr(act, name) for name in Act._fields},
+        "sequence": before.sequence + 1,
+        "price": None if act.price is None else write_numbers(fields, act.price),
+        "state": "retired" if after.retired else "open",
+        "dataset_spent": write_numbers(fields, spent),
+        "dataset_cap": write_numbers(fields, cap),
+        "analyst_spent": None if person is None else write_numbers(fields, person.spent),
+        "analyst_cap": None if person is None or person.cap is None else write_numbers(fields, person.cap),
+        **_units("dataset_spent", fields, spent),
+        **_units("dataset_cap", fields, cap),
+        **_units("analyst_spent", fields, None if person is None else person.spent),
+        **_units("analyst_cap", fields, None if person is None else person.cap),
+        "time": time,
+        "previous": before.hash,
+    }
+    return Record(**values, hash=_digest(values)), after, person
+
+
+def _units(prefix: str, fields: tuple[str, ...], numbers: Numbers | None) -> dict[str, int | None]:
+    main = None if numbers is None else units(fields[0], numbers[0])
+    delta = None if numbers is None or len(fields) == 1 else units(fields[1], numbers[1])
+    return {f"{prefix}_units": main, f"{prefix}_delta_units": delta}
+
+
+def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[Standing, Total | None]:
+    if act.kind == "open":
+        if standing is not None:
+            raise InvalidParameter(f"data set {act.dataset!r} must be opened once, and is in the ledger")
+        fields, cap = listed_numbers(json.loads(act.payload)["cap"])
+        return Standing(Total(fields, (Fraction(0),) * len(fields), cap)), None
+    if standing is None:
+        raise InvalidParameter(f"data set {act.dataset!r} must be opened by its curator first")
+    total, retired = standing
+    if act.analyst is not None and analyst is None:
+        analyst = Total(total.fields, (Fraction(0),) * len(total.fields), None)
+    if act.kind == "reply":
+        return standing, analyst
+    if retired:
+        raise BudgetExceeded(f"the data set {act.dataset!r} is retired: nothing more can be spent on it")
+    if act.kind == "retire":
+        return Standing(total, True), analyst
+    if act.kind == "renew":
+        return Standing(_renewed(total, act)), analyst
+    if act.kind == "allow":
+        assert analyst is not None
+        return standing, _allowed(analyst, total, act)
+    assert act.price is not None
+    if act.kind == "loss":
+        return _lost(act, total, analyst)
+    assert analyst is not None
+    return Standing(_charged(total, act, "data set")), _charged(analyst, act, "analyst")
+
+
+def _charged(total: Total, act: Act, whose: str) -> Total:
+    assert act.price is not None
+    if any(number.numerator < 0 for number in act.price):
+        raise InvalidParameter("price must not be negative, got one that is")
+    after = total.plus(act.price)
+    if not after.fits():
+        price, left = amount_of(total.fields, act.price), amount_of(total.fields, total.left)
+        name = act.dataset if whose == "data set" else act.analyst
+        raise BudgetExceeded(
+            f"a charge of {price!r} does not fit the remaining {left!r} of the {whose} {name!r}"
+        )
+    return after
+
+
+def _renewed(total: Total, act: Act) -> Total:
+    assert total.cap is not None
+    fields, added = listed_numbers(json.loads(act.payload)["added"])
+    _same_kind(fields, total)
+    cap = tuple(map(Fraction.__add__, total.cap, added))
+    check_cap(budget_of(fields, cap))
+    return Total(fields, total.spent, cap)
+
+
+def _allowed(analyst: Total, total: Total, act: Act) -> Total:
+    fields, cap = listed_numbers(json.loads(act.payload)["cap"])
+    _same_kind(fields, total)
+    after = Total(fields, analyst.spent, cap)
+    if not after.fits():
+        spent = amount_of(fields, analyst.spent)
+        raise InvalidParameter(f"cap must be at least what {act.analyst!r} has spent, {spent!r}")
+    return after
+
+
+def _same_kind(fields: tuple[str, ...], total: Total) -> None:
+    if fields != total.fields:
+        has, got = " and ".join(total.fields), " and ".join(fields)
+        raise InvalidParameter(f"cap must be of the kind of the data set's, in {has}, got one in {got}")
+
+
+def _lost(act: Act, total: Total, analyst: Total | None) -> tuple[Standing, Total | None]:
+    # What was spent after the backup is unknown, so all that was left counts as spent.
+    one = total if act.analyst is None else analyst
+    assert one is not None
+    if one.cap is None or act.price != one.left:
+        raise InvalidParameter("price of a loss must be all that is left, got another one")
+    gone = Total(one.fields, one.cap, one.cap)
+    return (Standing(gone), None) if act.analyst is None else (Standing(total), gone)
+
+
+def standing_of(record: Record) -> Standing:
+    """The data set after this entry of it."""
+    fields, cap = read_numbers(record.dataset_cap)
+    return Standing(
+        Total(fields, read_numbers(record.dataset_spent)[1], cap), retired=record.state == "retired"
+    )
+
+
+def total_of(record: Record) -> Total:
+    """The analyst after this entry of theirs."""
+    assert record.analyst_spent is not None
+    fields, spent = read_numbers(record.analyst_spent)
+    return Total(fields, spent, None if record.analyst_cap is None else read_numbers(record.analyst_cap)[1])

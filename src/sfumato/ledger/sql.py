@@ -1,0 +1,373 @@
+"""The durable ledger: one chain of entries in a database, and an anchor outside it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import Connection, Executable, insert, select
+
+from sfumato.checks import positive, shown
+from sfumato.errors import InvalidParameter, LedgerDamaged
+from sfumato.laws import SystemBits
+from sfumato.ledger import copies, failpoints
+from sfumato.ledger.account import Account
+from sfumato.ledger.anchor import Anchor, default_anchor
+from sfumato.ledger.chain import (
+    Act,
+    Head,
+    Record,
+    Standing,
+    Total,
+    budget_of,
+    canonical,
+    check_cap,
+    enter,
+    genesis,
+    hash_of,
+    listed,
+    listed_numbers,
+    now,
+    standing_of,
+    total_of,
+)
+from sfumato.ledger.memory import check_budget
+from sfumato.ledger.replay import Report
+from sfumato.ledger.schema import (
+    ADD_ENTRY,
+    FACTS,
+    FIRST_ENTRY,
+    HASH_AT,
+    LAST_ENTRY,
+    LAST_OF_ANALYST,
+    LAST_OF_DATASET,
+    REPLY_OF,
+    SPEND_OF,
+    VERSION,
+    content,
+    entries,
+    facts,
+)
+from sfumato.ledger.store import Store
+from sfumato.privacy import Budget, Neighbours, check_neighbours
+from sfumato.privacy.records import short_text
+
+# How many of the last entries are checked when a ledger is opened.
+RECENT = 100
+
+Once = Callable[[Connection, Act], Record | None]
+
+
+class SqlLedger:
+    """A ledger that outlives the process: append-only, hash-chained, shared by processes and analysts.
+
+    Args:
+        url: `sqlite:///ledger.db`, the path of a file, or `postgresql://...` (extra `postgres`). A ledger
+            is made where there is none.
+        anchor: a file outside the database that remembers the head; by default in the user's state folder.
+        patience: seconds to wait for others that write.
+
+    Guarantee:
+        What was charged is on disk before it is told, stays within the caps of the data set and of the
+        analyst, and is never refunded. A changed entry, or a copy older than the anchor, is noticed.
+        Proof: docs/proofs/composition.md; what it does not protect from: docs/ledger.md.
+
+    Raises:
+        LedgerUnavailable: no file, server, space or permission.
+        LedgerDamaged: it is no ledger, was changed, or is older than its anchor.
+        MissingExtra: PostgreSQL without psycopg.
+
+    >>> import tempfile
+    >>> import sfumato as sf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = SqlLedger(f"{folder}/ledger.db", anchor=f"{folder}/anchor")
+    ...     account = ledger.open("people", cap=sf.PureDP(1), neighbours="add-remove")
+    ...     entry = account.charge(sf.Count(budget=sf.PureDP(0.25), neighbours="add-remove"))
+    ...     again = SqlLedger(f"{folder}/ledger.db", anchor=f"{folder}/anchor")
+    ...     again.account("people").remaining, again.head.sequence, again.verify().sound
+    (Amount(epsilon=0.75), 2, True)
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        if not isinstance(anchor, str | os.PathLike | None):
+            raise InvalidParameter(f"anchor must be the path of a file, got anchor={shown(anchor)}")
+        self.store = Store(url, patience=float(positive("patience", patience)))
+        if self.store.version() != VERSION:
+            self.store.migrate(_fill)
+        with self.store.reading() as connection:
+            row = connection.execute(FACTS).one_or_none()
+        if row is None or not isinstance(row.identity, str):
+            raise LedgerDamaged(f"{self.store.name} is damaged: it does not say which ledger it is")
+        self.identity: str = row.identity
+        self.key: bytes = content(row.key)
+        self.start = genesis(self.identity, self.key)
+        self.anchor = Anchor(default_anchor(self.identity) if anchor is None else Path(anchor))
+        self.anchored_before = self._open_anchor()
+
+    def _open_anchor(self) -> bool:
+        # The anchor is read first: what is anchored was committed, so what is read later must contain it.
+        anchored = self.anchor.read()
+        with self.store.reading() as connection:
+            head = self._head(connection)
+            self._check_anchor(connection, head, anchored)
+            self._check_recent(connection)
+        self.anchor.write(head)
+        return anchored is not None
+
+    # --- the curator ----------------------------------------------------------------------------
+
+    def open(self, dataset: str, *, cap: Budget, neighbours: Neighbours) -> Account:
+        """Start the budget of a data set, or find it as it was started.
+
+        Raises:
+            InvalidParameter: the data set is in the ledger with another cap or relation.
+        """
+        check_cap(check_budget("cap", cap))
+        payload = canonical({"cap": listed(cap), "neighbours": check_neighbours(neighbours)})
+        act = Act("open", short_text("dataset", dataset), payload)
+
+        def there(connection: Connection, act: Act) -> Record | None:
+            found = self._opened(connection, act.dataset)
+            if found is not None and found.payload != act.payload:
+                self._same_terms(connection, found, cap, neighbours)
+            return found
+
+        self.append(act, once=there)
+        return self.account(dataset)
+
+    def _same_terms(self, connection: Connection, found: Record, cap: Budget, neighbours: str) -> None:
+        if found.facts["neighbours"] != neighbours:
+            kept = found.facts["neighbours"]
+            raise InvalidParameter(f"neighbours must be that of the ledger, {kept!r}, got {neighbours!r}")
+        standing, _ = self.totals(connection, found.dataset, None)
+        assert standing is not None
+        assert standing.total.cap is not None
+        kept_cap = budget_of(standing.total.fields, standing.total.cap)
+        if cap != kept_cap:
+            raise InvalidParameter(
+                f"cap must be that of the ledger, {kept_cap!r}, or be renewed, got cap={cap!r}"
+            )
+
+    def allow(self, dataset: str, analyst: str, cap: Budget) -> Record:
+        """Set the cap of one analyst on a data set, beside that of the data set; both hold."""
+        payload = canonical({"cap": listed(check_cap(check_budget("cap", cap)))})
+        return self._enter("allow", dataset, payload, short_text("analyst", analyst))
+
+    def renew(self, dataset: str, cap: Budget, *, reason: str) -> Record:
+        """Add to the cap of a data set, with a reason that is recorded."""
+        added = listed(check_cap(check_budget("cap", cap)))
+        return self._enter(
+            "renew", dataset, canonical({"added": added, "reason": short_text("reason", reason)})
+        )
+
+    def retire(self, dataset: str, *, reason: str) -> Record:
+        """End the budget of a data set for good."""
+        return self._enter("retire", dataset, canonical({"reason": short_text("reason", reason)}))
+
+    def _enter(self, kind: str, dataset: str, payload: str, analyst: str | None = None) -> Record:
+        return self.append(Act(kind, short_text("dataset", dataset), payload, analyst))[0]
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def account(self, dataset: str, *, analyst: str = "analyst") -> Account:
+        """The account of an analyst on a data set that was opened."""
+        short_text("analyst", analyst)
+        with self.store.reading() as connection:
+            found = self._opened(connection, short_text("dataset", dataset))
+        if found is None:
+            raise InvalidParameter(f"dataset must be opened by its curator first, got dataset={dataset!r}")
+        cap = budget_of(*listed_numbers(found.facts["cap"]))
+        return Account(self, dataset, analyst, found.facts["neighbours"], cap)
+
+    def datasets(self) -> tuple[str, ...]:
+        """The public names of all data sets, in the order in which they were opened."""
+        chosen = select(entries.c.dataset).where(entries.c.kind == "open").order_by(entries.c.sequence)
+        with self.store.reading() as connection:
+            return tuple(connection.scalars(chosen))
+
+    def entries(self, dataset: str | None = None) -> tuple[Record, ...]:
+        """Every entry, or those of one data set, in order."""
+        chosen = select(entries).order_by(entries.c.sequence)
+        if dataset is not None:
+            chosen = chosen.where(entries.c.dataset == short_text("dataset", dataset))
+        with self.store.reading() as connection:
+            return tuple(Record(*row) for row in connection.execute(chosen))
+
+    def names_like(self, fingerprint: str, *, besides: str | None = None) -> tuple[str, ...]:
+        """The data sets that were charged for content with this fingerprint, one of them left out."""
+        chosen = select(entries.c.dataset).where(
+            entries.c.fingerprint == short_text("fingerprint", fingerprint)
+        )
+        with self.store.reading() as connection:
+            names = set(connection.scalars(chosen.distinct()))
+        return tuple(sorted(names - {besides}))
+
+    @property
+    def head(self) -> Head:
+        """The last entry; its hash commits to every entry before it."""
+        with self.store.reading() as connection:
+            return self._head(connection)
+
+    def verify(self, *, prices: bool = False) -> Report:
+        """Work every entry out again and compare: numbers, hashes, prices, totals, caps, replies, anchor.
+
+        Args:
+            prices: whether to prove (epsilon, delta) prices again too, which may take seconds for a batch.
+        """
+        return copies.verify(self, prices=prices)
+
+    # --- copies ---------------------------------------------------------------------------------
+
+    def export(self, path: str | os.PathLike[str], *, replies: bool = False) -> Head:
+        """Write every entry to a new file that an outsider can check; replies only if asked for."""
+        return copies.write(self, Path(path), replies=replies, key=False)
+
+    def backup(self, path: str | os.PathLike[str]) -> Head:
+        """Write everything to a new file that `restore` reads, for any database."""
+        return copies.write(self, Path(path), replies=True, key=True)
+
+    @classmethod
+    def restore(
+        cls,
+        backup: str | os.PathLike[str],
+        url: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        accept_loss: bool = False,
+    ) -> Self:
+        """A ledger from a backup; what may have been spent after it counts as spent.
+
+        Args:
+            accept_loss: for a backup that is behind the anchor, or that no anchor vouches for: all that is
+                left of every cap is taken, by an entry of its own, and the curator may renew.
+
+        Raises:
+            LedgerDamaged: the backup was changed, or is behind the anchor.
+        """
+        return copies.restore(
+            cls, Path(backup), url, anchor=None if anchor is None else Path(anchor), accept_loss=accept_loss
+        )
+
+    def close(self) -> None:
+        """Give back the connections of this process; the ledger can still be used."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- the chain ------------------------------------------------------------------------------
+
+    def append(self, act: Act, once: Once | None = None) -> tuple[Record, bool]:
+        """Enter an act durably and anchor it; `once` may find that it was entered before."""
+        with self.store.writing() as connection:
+            found = None if once is None else once(connection, act)
+            record = found or self._insert(connection, act)
+        failpoints.fail_point("before-anchor")
+        self.anchor.write(Head(record.sequence, record.hash))
+        failpoints.fail_point("after-anchor")
+        return record, found is None
+
+    def _insert(self, connection: Connection, act: Act) -> Record:
+        head = self._head(connection)
+        self._check_anchor(connection, head, self.anchor.read())
+        standing, person = self.totals(connection, act.dataset, act.analyst)
+        record, _, _ = enter(act, standing, person, before=head, time=now())
+        failpoints.fail_point("before-insert")
+        connection.execute(ADD_ENTRY, record._asdict())
+        return record
+
+    def rehearse(self, act: Act) -> None:
+        """Raise what `append` would raise by the caps; enter nothing."""
+        with self.store.reading() as connection:
+            standing, person = self.totals(connection, act.dataset, act.analyst)
+            enter(act, standing, person, before=self._head(connection), time="")
+
+    def anchor_head(self) -> None:
+        """Bring the anchor up to the ledger."""
+        self.anchor.write(self.head)
+
+    def totals(
+        self, connection: Connection, dataset: str, analyst: str | None
+    ) -> tuple[Standing | None, Total | None]:
+        """What was spent on a data set, and by an analyst, after their last entries."""
+        last = self._one(connection, LAST_OF_DATASET, dataset=dataset)
+        if last is None or analyst is None:
+            return None if last is None else standing_of(last), None
+        person: Record | None = last
+        if last.analyst != analyst:
+            person = self._one(connection, LAST_OF_ANALYST, dataset=dataset, analyst=analyst)
+        return standing_of(last), None if person is None else total_of(person)
+
+    def sound(self, record: Record) -> Record:
+        """`record` if its hash fits."""
+        if hash_of(record._asdict()) != record.hash:
+            raise LedgerDamaged(f"{self.store.name} is damaged: entry {record.sequence} was changed")
+        return record
+
+    def _head(self, connection: Connection) -> Head:
+        last = self._one(connection, LAST_ENTRY)
+        return Head(0, self.start) if last is None else Head(last.sequence, last.hash)
+
+    def _one(self, connection: Connection, statement: Executable, **values: str) -> Record | None:
+        row = connection.execute(statement, values).one_or_none()
+        return None if row is None else self.sound(Record(*row))
+
+    def spend(self, connection: Connection, request: str) -> Record | None:
+        """The charge of a request."""
+        return self._one(connection, SPEND_OF, request=request)
+
+    def reply(self, connection: Connection, request: str) -> Record | None:
+        """The entry that a request was replied to."""
+        return self._one(connection, REPLY_OF, request=request)
+
+    def _opened(self, connection: Connection, dataset: str) -> Record | None:
+        chosen = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "open")
+        row = connection.execute(chosen).one_or_none()
+        return None if row is None else self.sound(Record(*row))
+
+    def _check_anchor(self, connection: Connection, head: Head, anchored: Head | None) -> None:
+        if anchored is None or anchored == head:
+            return
+        name = self.store.name
+        if anchored.sequence > head.sequence:
+            raise LedgerDamaged(
+                f"{name} is older than its anchor: it ends at entry {head.sequence}, and entry "
+                f"{anchored.sequence} was anchored in {self.anchor.path}"
+            )
+        found = connection.scalar(HASH_AT, {"sequence": anchored.sequence})
+        kept = found if anchored.sequence else self.start
+        if kept != anchored.hash:
+            raise LedgerDamaged(
+                f"{name} was changed: entry {anchored.sequence} is not the one anchored in {self.anchor.path}"
+            )
+
+    def _check_recent(self, connection: Connection) -> None:
+        chosen = select(entries).order_by(entries.c.sequence.desc()).limit(RECENT)
+        later: Record | None = None
+        for row in connection.execute(chosen):
+            record = self.sound(Record(*row))
+            if later is not None and (later.sequence, later.previous) != (record.sequence + 1, record.hash):
+                raise LedgerDamaged(f"{self.store.name} is damaged: entry {later.sequence} follows another")
+            later = record
+        first = self._one(connection, FIRST_ENTRY)
+        if first is not None and first.previous != self.start:
+            raise LedgerDamaged(f"{self.store.name} is damaged: its first entry is of another ledger")
+
+    def __repr__(self) -> str:
+        return f"SqlLedger({shown(self.store.url.render_as_string(hide_password=True))})"
+
+
+def _fill(connection: Connection) -> None:
+    bits = SystemBits()
+    if connection.execute(select(facts)).one_or_none() is None:
+        identity, key = bits.words(2).tobytes().hex(), bits.words(4).tobytes()
+        connection.execute(insert(facts).values(identity=identity, key=key))
