@@ -12,13 +12,17 @@ import sfumato
 
 ROOT = Path(__file__).parents[1]
 PROOFS = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
-FOLDERS = {"accuracy", "audit", "charts", "laws", "local", "mechanisms", "privacy", "quantile_methods"}
+FOLDERS = {"accuracy", "audit", "charts", "laws", "local", "mechanisms", "plan", "privacy"}
+FOLDERS |= {"quantile_methods"}
 ERRORS = {
     "BudgetExceeded",
     "InvalidParameter",
+    "LedgerDamaged",
+    "LedgerUnavailable",
     "MissingBounds",
     "MissingExtra",
     "NotSupported",
+    "RequestConflict",
     "SchemaMismatch",
     "SfumatoError",
 }
@@ -32,8 +36,8 @@ NAMES = {
     *{"FirstPassing", "first_passing"},
     *{"ExponentialMean", "InverseMean", "InverseProportion"},
     *{"ApproxDP", "PureDP", "ZCDP"},
-    *{"Counts", "Dataset", "Edges", "Field", "Grid"},
-    *{"MemoryLedger", "Release", "Session"},
+    *{"Between", "Counts", "Dataset", "Edges", "Field", "Grid"},
+    *{"MemoryLedger", "Release", "Session", "SqlLedger"},
 }
 # Spellings of types and tables of names: their parts are documented, they themselves can not be.
 ALIASES = {"mechanisms.Additive", "mechanisms.MECHANISMS", "mechanisms.Noise"}
@@ -134,6 +138,7 @@ def test_every_name_that_claims_privacy_names_its_proof():
     statistics = ["Count", "Histogram", "Mean", "Proportion", "Sum", "Variance"]
     mechanisms = [f"mechanisms.{kind.__name__}" for kind in sfumato.mechanisms.MECHANISMS]
     sessions = ["Session", "MemoryLedger", "privacy.Accountant", "privacy.compose", "mechanisms.additive"]
+    sessions += ["SqlLedger"]
     samplers = [
         f"laws.{name}" for name in ("Choice", "Clamped", "DiscreteGaussian", "DiscreteLaplace", "Geometric")
     ]

@@ -435,7 +435,7 @@ BAD_SESSIONS = {
     "budget": ({"budget": 1}, "budget must be PureDP, ApproxDP or ZCDP, got budget=1"),
     "no budget": ({"budget": None}, "budget must be PureDP, ApproxDP or ZCDP, got budget=None"),
     "amount": ({"budget": Amount(epsilon=1)}, "budget must be PureDP, ApproxDP or ZCDP, got budget="),
-    "ledger": ({"ledger": "file"}, "ledger must be a ledger such as MemoryLedger, got ledger='file'"),
+    "ledger": ({"ledger": 3}, "ledger must be a ledger such as MemoryLedger, got ledger=3"),
     "bits": ({"bits": 42}, "bits must be a source of bits, got bits=42"),
 }
 

@@ -7,15 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato import accuracy, audit, charts, laws, local, mechanisms, privacy, quantile_methods
+    from sfumato import accuracy, audit, charts, laws, local, mechanisms, plan, privacy, quantile_methods
+    from sfumato.data.conditions import Between
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset, Field
     from sfumato.errors import (
         BudgetExceeded,
         InvalidParameter,
+        LedgerDamaged,
+        LedgerUnavailable,
         MissingBounds,
         MissingExtra,
         NotSupported,
+        RequestConflict,
         SchemaMismatch,
         SfumatoError,
     )
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
         variance,
     )
     from sfumato.grid import Edges, Grid
-    from sfumato.ledger import MemoryLedger
+    from sfumato.ledger import MemoryLedger, SqlLedger
     from sfumato.privacy import ZCDP, ApproxDP, PureDP
     from sfumato.quantile_methods import Quantiles
     from sfumato.release import Release
@@ -94,26 +98,32 @@ _HOMES = {
     ],
     "session": ["Session"],
     "release": ["Release"],
-    "ledger": ["MemoryLedger"],
+    "ledger": ["MemoryLedger", "SqlLedger"],
     "privacy": ["ApproxDP", "PureDP", "ZCDP"],
     "grid": ["Edges", "Grid"],
+    "data.conditions": ["Between"],
     "data.counts": ["Counts"],
     "data.dataset": ["Dataset", "Field"],
     "errors": [
         "BudgetExceeded",
         "InvalidParameter",
+        "LedgerDamaged",
+        "LedgerUnavailable",
         "MissingBounds",
         "MissingExtra",
         "NotSupported",
+        "RequestConflict",
         "SchemaMismatch",
         "SfumatoError",
     ],
 }
-_FOLDERS = ["accuracy", "audit", "charts", "laws", "local", "mechanisms", "privacy", "quantile_methods"]
+_FOLDERS = ["accuracy", "audit", "charts", "laws", "local", "mechanisms", "plan", "privacy"]
+_FOLDERS += ["quantile_methods"]
 _HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ApproxDP",
+    "Between",
     "BudgetExceeded",
     "Choose",
     "Count",
@@ -128,6 +138,8 @@ __all__ = [
     "InvalidParameter",
     "InverseMean",
     "InverseProportion",
+    "LedgerDamaged",
+    "LedgerUnavailable",
     "Mean",
     "MemoryLedger",
     "MissingBounds",
@@ -138,9 +150,11 @@ __all__ = [
     "PureDP",
     "Quantiles",
     "Release",
+    "RequestConflict",
     "SchemaMismatch",
     "Session",
     "SfumatoError",
+    "SqlLedger",
     "Sum",
     "Variance",
     "ZCDP",
@@ -159,6 +173,7 @@ __all__ = [
     "mechanisms",
     "median",
     "most_common",
+    "plan",
     "privacy",
     "proportion",
     "quantile",

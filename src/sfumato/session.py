@@ -8,16 +8,20 @@ from typing import Any, Self
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
+from sfumato.asked import Answered, Asked, ask, ask_all, digest_of, read_answers, write_answers
+from sfumato.batch import Batch
 from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.dataset import Dataset
 from sfumato.errors import InvalidParameter, NotSupported, SfumatoError
+from sfumato.grouped import GroupedRelease
 from sfumato.laws import Bits, default_bits
 from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
-from sfumato.privacy import Amount, Budget, PureDP
+from sfumato.privacy import Amount, ApproxDP, Budget, PureDP
 from sfumato.query import Charged, Cost, Label, Query, raw
+from sfumato.question import Question
 from sfumato.release import Release, printable
 from sfumato.statistics.choose import Choose
 from sfumato.streams import Stream, StreamTerms
@@ -43,7 +47,8 @@ class Preview:
         else:
             sure = f"{100 * float(self.confidence):.6g} % confidence"
             accuracy = f"{self.query.accuracy_words(self.error)} with {sure}"
-        about = f"{self.query.name} of {printable(self.query.column)}"
+        part = "".join(f", {printable(column)}: {printable(words)}" for column, words in _among(self.query))
+        about = f"{self.query.name} of {printable(self.query.column)}{part}"
         return f"{about}: {accuracy}, costs {self.cost!r} of {self.remaining!r}"
 
 
@@ -53,7 +58,9 @@ class Session:
     Args:
         data: the data set.
         budget: the cap of this session.
-        ledger: where charges on the data set are recorded, with a cap of its own; both caps hold.
+        ledger: where charges on the data set are recorded, with a cap of its own; both caps hold. The address
+            of a database, such as "sqlite:///ledger.db", is opened; a data set that is new there gets this
+            budget as its cap.
         bits: where randomness comes from; the operating system unless given.
 
     Guarantee:
@@ -75,19 +82,19 @@ class Session:
     """
 
     def __init__(
-        self, data: Dataset, *, budget: Budget, ledger: Ledger | None = None, bits: Bits | None = None
+        self, data: Dataset, *, budget: Budget, ledger: Ledger | str | None = None, bits: Bits | None = None
     ) -> None:
         if not isinstance(data, Dataset):
             raise InvalidParameter(f"data must be a Dataset, got {type(data).__name__}")
         if bits is not None and not isinstance(bits, Bits):
             raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
         self._bits = bits or default_bits()
-        if ledger is not None:
-            _check_ledger(ledger, data, self._bits)
-        self._data = data
         cap = check_budget("budget", budget)
+        self._ledger = open_account(ledger, data, cap) if isinstance(ledger, str) else ledger
+        if self._ledger is not None:
+            _check_ledger(self._ledger, data, self._bits)
+        self._data = data
         self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name)
-        self._ledger = ledger
         self._open = True
         self._lock, self._process = Lock(), os.getpid()
 
@@ -115,6 +122,8 @@ class Session:
         self,
         query: Query,
         *,
+        where: Mapping[str, Any] | None = None,
+        by: Sequence[str] = (),
         confidence: float = 0.95,
         rows: int | None = None,
         scenario: Scenario | None = None,
@@ -122,8 +131,9 @@ class Session:
         """Cost and accuracy before paying; nothing is read or spent.
 
         Args:
+            where, by: which rows, and which groups of them, as for `answer` and `answer_by`.
             confidence: of the accuracy that is stated.
-            rows: a guess of the number of rows where it is private.
+            rows: a guess of the number of rows, of each group if there are some, where it is private.
             scenario: what is publicly assumed about the data, for the accuracy on data like that.
 
         Raises:
@@ -132,7 +142,7 @@ class Session:
         """
         between("confidence", confidence, 0, 1)
         guess = None if rows is None else whole("rows", rows, least=0, most=MAX_ROWS)
-        bound, _ = self._bind(query)
+        bound = ask(self._data, Question(query=query, where=where or {}, by=by)).any
         size = bound.rows if bound.rows is not None else guess
         if size is None and not bound.sized:
             size = 0
@@ -144,17 +154,123 @@ class Session:
             accuracy = bound.accuracy(size or None, confidence=confidence, scenario=scenario)
         return Preview(bound, bound.cost, error, confidence, self.remaining, accuracy)
 
-    def answer(self, query: Query) -> Release:
+    def answer(
+        self, query: Query, *, where: Mapping[str, Any] | None = None, request: str | None = None
+    ) -> Release:
         """Charge for the query, then read the data and draw the answer.
+
+        Args:
+            where: public conditions on other columns, for the rows that meet them all: a category, several
+                categories, or `Between(low, high)`.
+            request: a name for this request, where a ledger of a database is kept: asking again by the same
+                name returns the same answer and charges nothing.
 
         Raises:
             BudgetExceeded: the charge does not fit; the data were not read.
             InvalidParameter, SchemaMismatch: a public fact is wrong; nothing was charged.
+            RequestConflict: another question was asked by this name.
         """
-        bound, column = self._bind(query)
-        self._charge(bound)
-        outcome = raw(bound.law(bound.look(column)).sample(self._bits))
-        return Release(bound, outcome, self._bits.private)
+        (release,) = self.answer_all([Question(query=query, where=where or {})], request=request)
+        return release  # type: ignore[return-value]
+
+    def answer_by(
+        self,
+        query: Query,
+        by: Sequence[str],
+        *,
+        where: Mapping[str, Any] | None = None,
+        request: str | None = None,
+    ) -> GroupedRelease:
+        """Charge once, then answer the query for every group, those without rows included.
+
+        Args:
+            by: columns with declared categories; every combination is a group.
+            where, request: as for `answer`.
+
+        The errors are those of `answer`.
+        """
+        question = Question(query=query, where=where or {}, by=by)
+        if not question.by:
+            raise InvalidParameter("by must name at least one column, got none; answer takes the whole table")
+        (release,) = self.answer_all([question], request=request)
+        return release  # type: ignore[return-value]
+
+    def answer_all(
+        self, questions: Sequence[Question], *, request: str | None = None, within: ApproxDP | None = None
+    ) -> tuple[Answered, ...]:
+        """Charge for all questions as one batch, then read the data and draw the answers.
+
+        Args:
+            questions: all of them are fixed before the first answer, so that the best proof prices them.
+            request: as for `answer`.
+            within: what the batch may cost, where it may spend a delta to lower its epsilon.
+
+        The errors are those of `answer`.
+        """
+        if request is None:
+            asked = ask_all(self._data, questions)
+            self._charge(self._item(asked, within))
+            return self._draw(asked)
+        stored = self.answer_once(questions, request=request, write=write_answers, within=within)
+        return read_answers(stored, ask_all(self._data, questions))
+
+    def answer_once(
+        self,
+        questions: Sequence[Question],
+        *,
+        request: str,
+        write: Callable[[tuple[Answered, ...]], bytes],
+        within: ApproxDP | None = None,
+        fingerprint: str | None = None,
+    ) -> bytes:
+        """The reply to a request: written when it is first answered, the same bytes ever after.
+
+        Args:
+            write: makes the reply from the answers.
+            fingerprint: a keyed fingerprint of the data, which the ledger compares with those of other names.
+            questions, request, within: as for `answer_all`.
+        """
+        ledger: Any = self._ledger
+        if not hasattr(ledger, "answered"):
+            raise InvalidParameter(
+                "request needs a ledger in a database, such as ledger='sqlite:///ledger.db', "
+                f"got request={shown(request)}"
+            )
+        asked = ask_all(self._data, questions)
+        digest = digest_of(asked)
+        stored: bytes | None = ledger.answered(request, digest)
+        if stored is None:
+            item = self._item(asked, within)
+            self._charge(item, request=request, digest=digest, fingerprint=fingerprint)
+            # Kept before it is returned: if two processes answer one request, both return the first reply.
+            stored = ledger.keep(request, write(self._draw(asked)))
+        return stored
+
+    def price(self, questions: Sequence[Question], *, within: ApproxDP | None = None) -> Batch:
+        """What the questions would cost as one batch; nothing is read or spent."""
+        return self._batch(ask_all(self._data, questions), within)
+
+    def _batch(self, asked: Sequence[Asked], within: ApproxDP | None) -> Batch:
+        if not isinstance(within, ApproxDP | None):
+            raise InvalidParameter(f"within must be ApproxDP, got within={shown(within)}")
+        return Batch(tuple(one.any for one in asked), self._data.neighbours, within)
+
+    def _item(self, asked: Sequence[Asked], within: ApproxDP | None) -> Charged:
+        # One question is charged by its own name and at its own cost.
+        return asked[0].any if len(asked) == 1 and within is None else self._batch(asked, within)
+
+    def _draw(self, asked: Sequence[Asked]) -> tuple[Answered, ...]:
+        """Read the data and draw, after the charge."""
+        answers: list[Answered] = []
+        for one in asked:
+            question = one.question
+            columns = self._data.parts(one.column.name, where=question.where, by=question.by, bits=self._bits)
+            releases = {
+                key: Release(query, raw(query.law(query.look(column)).sample(self._bits)), self._bits.private)
+                for (key, query), column in zip(one.queries.items(), columns, strict=True)
+            }
+            answers.append(GroupedRelease(question.by, releases) if question.by else releases[()])  # type: ignore[arg-type]
+        return tuple(answers)
 
     def choose(
         self,
@@ -180,6 +296,7 @@ class Session:
             InvalidParameter: a public fact is wrong, and nothing was charged; or the scores are not finite
                 numbers, one for each candidate.
         """
+        self._require_rows("choose")
         if not callable(scores):
             raise InvalidParameter("scores must be a function of the columns, called after the charge")
         item = Choose(
@@ -219,6 +336,7 @@ class Session:
             BudgetExceeded: the charge does not fit; nothing was drawn.
             InvalidParameter, SchemaMismatch: a public fact is wrong; nothing was charged.
         """
+        self._require_rows("a stream")
         terms = StreamTerms.of(
             threshold=threshold,
             crossings=crossings,
@@ -242,23 +360,39 @@ class Session:
         if not self._open:
             raise SfumatoError("the session is closed: open another one to ask for more")
 
-    def _charge(self, item: Charged) -> None:
+    def _require_rows(self, what: str) -> None:
+        if self._data.unit != "row":
+            raise NotSupported(
+                f"{what} needs unit='row', got unit={self._data.unit!r}: its rows are not bounded"
+            )
+
+    def _charge(self, item: Charged, **about: Any) -> None:
         with self._lock:
             self._require_open()
             if self._ledger is not None:
                 # The session's own cap is tested first, so that a refusal by either leaves both unchanged.
                 self._own.require(item)
-                self._ledger.charge(item)
+                self._ledger.charge(item, **about)
             self._own.charge(item)
 
     def _bind(self, query: Query) -> tuple[Query, Column]:
-        """The query with the public facts of the data filled in, and its column; before any charge."""
-        if not hasattr(type(query), "bind"):
-            raise InvalidParameter(f"query must be a statistic such as Mean(...), got {shown(query)}")
-        column = self._data.column(query.column)
-        bound = query.bind(column, self._data.field(query.column), self._data.neighbours)
-        bound.check(column)
-        return bound, column
+        """The query about the whole table, and its column, for a count of a stream."""
+        asked = ask(self._data, Question(query=query))
+        return asked.any, asked.column
+
+
+def open_account(url: str, data: Dataset, cap: Budget) -> Ledger:
+    """The account of a data set in the ledger of a database; opened there with this cap if it is new."""
+    from sfumato.ledger.sql import SqlLedger
+
+    ledger = SqlLedger(url)
+    if data.name not in ledger.datasets():
+        ledger.open(data.name, cap=cap, neighbours=data.neighbours)
+    return ledger.account(data.name)
+
+
+def _among(query: Query) -> tuple[tuple[str, str], ...]:
+    return getattr(query, "among", ())
 
 
 def _check_ledger(ledger: Ledger, data: Dataset, bits: Bits) -> None:
