@@ -4,13 +4,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.charts.theme import BLUE, INK, Records, altair, enough, extent, finished, number_tip
+from sfumato.charts.theme import BLUE, INK, Records, altair, channels, enough, extent, finished, number_tip
 
 _POINTS_TO = {"low": "left", "high": "right"}
+# Below this height a number in words would stand in the line above it.
+_LEAST_STEP = 34
+# Narrower bins than this have no room for the ends of an error bar.
+_LEAST_ROOM = 5
 
 
 def values_with_intervals(
-    rows: Records, *, title: str = "", subtitle: Sequence[str] = (), unit: str = "value", width: int = 480
+    rows: Records,
+    *,
+    title: str = "",
+    subtitle: Sequence[str] = (),
+    unit: str = "value",
+    width: int = 480,
+    step: int = 44,
 ) -> Any:
     """Numbers by label, each as a point with its interval and its value in words.
 
@@ -23,6 +33,7 @@ def values_with_intervals(
         title, subtitle: what stands above, the second one line each.
         unit: the title of the axis of values.
         width: of the plot itself, in pixels.
+        step: the height of a label in pixels; numbers in words need at least 34.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -32,18 +43,23 @@ def values_with_intervals(
     >>> chart.to_dict()["$schema"].rpartition("/")[2][:2]
     'v6'
     """
-    alt, data = altair(), _intervals(rows)
-    base = alt.Chart(alt.Data(values=data)).encode(y=alt.Y("label:N", sort=None, title=None))
+    alt, data = altair(), intervals(rows)
+    # One label that says what the heading says already would only take room.
+    names = alt.Undefined if any(row["label"] for row in data) else None
+    base = alt.Chart().encode(y=alt.Y("label:N", sort=None, title=None, axis=names))
     scale = alt.Scale(zero=False, nice=True, padding=12)
     few = alt.Axis(tickCount=max(width // 80, 2))
     bars = base.mark_rule(color=BLUE, strokeWidth=3, strokeCap="butt").encode(
-        x=alt.X("low:Q", title=unit, scale=scale, axis=few), x2="high:Q", tooltip=_tips(alt, "label")
+        x=alt.X("low:Q", title=unit, scale=scale, axis=few),
+        **channels(x2="high:Q"),
+        tooltip=_tips(alt, "label"),
     )
-    points = base.mark_point(color=BLUE, filled=True, size=90, opacity=1).encode(x="value:Q")
-    words = base.mark_text(dy=-13, color=INK, fontSize=13).encode(x="value:Q", text="text:N")
+    points = base.mark_point(color=BLUE, filled=True, size=90, opacity=1).encode(**channels(x="value:Q"))
+    words = base.mark_text(dy=-13, color=INK, fontSize=13).encode(**channels(x="value:Q", text="text:N"))
     caps = [cap for side in ("low", "high") for cap in _caps(alt, base, side)]
-    layers = alt.layer(bars, *caps, points, words)
-    return finished(layers.properties(width=width, height=alt.Step(44)), title, subtitle)
+    drawn = (bars, *caps, points, *([words] if step >= _LEAST_STEP else []))
+    layers = alt.layer(*drawn, data=alt.Data(values=data), width=width, height=alt.Step(step))
+    return finished(layers, title, subtitle)
 
 
 def ribbon(
@@ -54,6 +70,7 @@ def ribbon(
     unit: str = "value",
     along: str = "order of the quantile",
     width: int = 480,
+    marked: Sequence[float] = (),
 ) -> Any:
     """Numbers along an axis, with the interval of each as a ribbon around them.
 
@@ -65,6 +82,7 @@ def ribbon(
         rows: records with `order`, `value`, `low`, `high`.
         title, subtitle, unit, width: as for `values_with_intervals`.
         along: the title of the axis of orders.
+        marked: the orders that have a tick; unless given, round numbers.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -74,23 +92,48 @@ def ribbon(
     >>> len(ribbon(rows).to_dict()["data"]["values"])
     3
     """
-    alt, data = altair(), _intervals(rows)
-    low, high = (bound for bound in extent(data, "order"))
+    data = intervals(rows)
+    layers = ribbon_layers(data, unit=unit, along=along, marked=marked)
+    alt = altair()
+    return finished(alt.layer(*layers, data=alt.Data(values=data), width=width, height=280), title, subtitle)
+
+
+def ribbon_layers(
+    data: list[dict[str, Any]],
+    *,
+    unit: str,
+    along: str,
+    marked: Sequence[float] = (),
+    ticks: int | None = None,
+    dot: int = 45,
+) -> list[Any]:
+    """The layers of a ribbon, without their data: ticks at the orders `marked`, about `ticks` values."""
+    alt = altair()
+    low, high = extent(data, "order")
     pad = 0.05 * (high - low) or 0.5
-    base = alt.Chart(alt.Data(values=data)).encode(
-        x=alt.X("order:Q", title=along, scale=alt.Scale(domain=[low - pad, high + pad], nice=False))
+    few = {} if ticks is None else {"tickCount": ticks}
+    at = {"values": list(marked)} if marked else {}
+    base = alt.Chart().encode(
+        x=alt.X(
+            "order:Q",
+            title=along,
+            scale=alt.Scale(domain=[low - pad, high + pad], nice=False),
+            axis=alt.Axis(**at),
+        )
     )
     band = base.mark_area(color=BLUE, opacity=0.25, line=False).encode(
-        y=alt.Y("low:Q", title=unit, scale=alt.Scale(zero=False)), y2="high:Q"
+        y=alt.Y("low:Q", title=unit, scale=alt.Scale(zero=False), axis=alt.Axis(**few)),
+        **channels(y2="high:Q"),
     )
     # Whiskers where the numbers are: the ribbon between them is a guide and no statement.
-    bars = base.mark_rule(color=BLUE, opacity=0.55, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
-    line = base.mark_line(color=BLUE, strokeWidth=2).encode(y="value:Q")
-    points = base.mark_point(color=BLUE, filled=True, size=45, opacity=1).encode(
-        y="value:Q", tooltip=_tips(alt, "order")
+    bars = base.mark_rule(color=BLUE, opacity=0.55, strokeWidth=1.5).encode(
+        **channels(y="low:Q", y2="high:Q")
     )
-    layers = alt.layer(band, bars, line, points).properties(width=width, height=280)
-    return finished(layers, title, subtitle)
+    line = base.mark_line(color=BLUE, strokeWidth=2).encode(**channels(y="value:Q"))
+    points = base.mark_point(color=BLUE, filled=True, size=dot, opacity=1).encode(
+        **channels(y="value:Q"), tooltip=_tips(alt, "order")
+    )
+    return [band, bars, line, points]
 
 
 def bars_with_errors(
@@ -121,40 +164,62 @@ def bars_with_errors(
     >>> chart.to_dict()["data"]["values"][0]["high"]
     10.0
     """
-    alt, data = altair(), _intervals(rows)
+    data = intervals(rows)
+    layers, height = bar_layers(data, unit=unit, along=along, width=width)
+    alt = altair()
+    size = {"width": width, "height": 280 if height is None else height}
+    return finished(alt.layer(*layers, data=alt.Data(values=data), **size), title, subtitle)
+
+
+def bar_layers(
+    data: list[dict[str, Any]], *, unit: str, along: str, width: int, ticks: int | None = None
+) -> tuple[list[Any], Any]:
+    """The layers of bars with errors, without their data, and the height that lying bars need."""
+    alt = altair()
     upright = all("start" in row for row in data)
+    ticks = max(width // 80, 2) if ticks is None and not upright else ticks
+    few = {} if ticks is None else {"axis": alt.Axis(tickCount=ticks)}
     if upright:
         for row in data:
             row["middle"] = (row["start"] + row["end"]) / 2
-        bins = alt.X("start:Q", title=along, scale=alt.Scale(zero=False, nice=False))
-        cells = {"x": bins, "x2": "end:Q"}
-        place: dict[str, Any] = {"x": "middle:Q"}
-        count, until, shape = "y", "y2", {"height": 280}
+        # Side by side, the last number of one picture would meet the first of the next.
+        fewer = {} if ticks is None else {"axis": alt.Axis(tickCount=max(ticks - 1, 1))}
+        bins = alt.X("start:Q", title=along, scale=alt.Scale(zero=False, nice=False), **fewer)
+        cells = {"x": bins, **channels(x2="end:Q")}
+        place: dict[str, Any] = channels(x="middle:Q")
+        count, until = "y", "y2"
     else:
         cells = place = {"y": alt.Y("label:N", sort=None, title=None)}
-        count, until, shape = "x", "x2", {"height": alt.Step(26)}
-    axis = (alt.Y if upright else alt.X)("value:Q", title=unit, scale=alt.Scale(zero=True))
-    base = alt.Chart(alt.Data(values=data))
+        count, until = "x", "x2"
+    axis = (alt.Y if upright else alt.X)("value:Q", title=unit, scale=alt.Scale(zero=True), **few)
+    base = alt.Chart()
     # A bin is a rectangle from edge to edge, which does not start at zero by itself.
     body = base.transform_calculate(floor="0") if upright else base
-    ends = {count: axis, until: "floor:Q"} if upright else {count: axis}
+    ends = {count: axis, **channels(**{until: "floor:Q"})} if upright else {count: axis}
     mark = body.mark_rect if upright else body.mark_bar
     bars = mark(color=BLUE, opacity=0.35, stroke=BLUE, strokeWidth=0.8).encode(
         **cells, **ends, tooltip=_tips(alt, "label")
     )
-    errors = base.mark_rule(color=INK, strokeWidth=1.6).encode(**place, **{count: "low:Q", until: "high:Q"})
-    narrow = min(9, max(2, 0.5 * width / max(len(data), 1)))
+    room = width / max(len({row["label"] for row in data}), 1) if upright else 26.0
+    # Lines of many narrow bins would hide the bars that they belong to.
+    thin = max(0.4, min(1.6, 0.35 * room))
+    span = channels(**{count: "low:Q", until: "high:Q"})
+    errors = base.mark_rule(color=INK, strokeWidth=thin).encode(**place, **span)
     caps = [
         base.mark_tick(
-            color=INK, opacity=1, thickness=1.6, size=narrow, orient="horizontal" if upright else "vertical"
-        ).encode(**place, **{count: f"{side}:Q"})
+            color=INK,
+            opacity=1,
+            thickness=thin,
+            size=min(9.0, 0.5 * room) if upright else 9.0,
+            orient="horizontal" if upright else "vertical",
+        ).encode(**place, **channels(**{count: f"{side}:Q"}))
         for side in ("low", "high")
+        if room > _LEAST_ROOM
     ]
-    layers = alt.layer(bars, errors, *caps).properties(width=width, **shape)
-    return finished(layers, title, subtitle)
+    return [bars, errors, *caps], None if upright else alt.Step(26)
 
 
-def _intervals(rows: Records) -> list[dict[str, Any]]:
+def intervals(rows: Records) -> list[dict[str, Any]]:
     """The records in JSON's types; ends that are infinite are moved to the edge of the picture and marked."""
     enough(rows)
     data: list[dict[str, Any]] = []
@@ -163,6 +228,7 @@ def _intervals(rows: Records) -> list[dict[str, Any]]:
         found |= {name: float(row[name]) for name in ("order", "start", "end") if name in row}
         value = found["value"]
         words = {"label": str(row.get("label", "")), "text": str(row.get("text", f"{value:,.6g}"))}
+        words |= {"group": str(row["group"])} if "group" in row else {}
         data.append({**words, **found})
     ends = [row[name] for row in data for name in ("value", "low", "high") if math.isfinite(row[name])]
     least, most = min(ends), max(ends)
@@ -181,9 +247,10 @@ def _tips(alt: Any, first: str) -> list[Any]:
 def _caps(alt: Any, base: Any, side: str) -> list[Any]:
     """The end of an interval: a tick where it ends, an arrow where it is open."""
     opened, closed = (
-        alt.condition(test, alt.value(1), alt.value(0))
+        alt.OpacityValue(0, condition={"test": test, "value": 1})
         for test in (f"datum.open_{side}", f"!datum.open_{side}")
     )
     arrow = base.mark_point(color=BLUE, filled=True, size=130, shape=f"triangle-{_POINTS_TO[side]}")
     tick = base.mark_tick(color=BLUE, thickness=3, size=13, orient="vertical")
-    return [tick.encode(x=f"{side}:Q", opacity=closed), arrow.encode(x=f"{side}:Q", opacity=opened)]
+    end = channels(x=f"{side}:Q")
+    return [tick.encode(**end, opacity=closed), arrow.encode(**end, opacity=opened)]

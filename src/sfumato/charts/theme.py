@@ -10,7 +10,7 @@ Records = Sequence[Mapping[str, Any]]
 # More marks than this are no picture, and slow every reader's browser.
 MOST_MARKS = 5_000
 # Okabe and Ito: told apart with any colour vision, and dark enough for thin lines on white.
-INK, PALE = "#1f2933", "#d9e1e8"
+INK, PALE, AXIS = "#1f2933", "#d9e1e8", "#8595a3"
 BLUE, VERMILION, GREEN, PURPLE, BLACK, ORANGE = (
     "#0072B2",
     "#D55E00",
@@ -47,21 +47,29 @@ def finished(chart: Any, title: str, subtitle: Sequence[str]) -> Any:
     alt = altair()
     text = {"labelFont": _FONT, "titleFont": _FONT, "labelColor": INK, "titleColor": INK}
     axis = {**text, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "labelLimit": 200}
-    axis |= {"gridColor": PALE, "domainColor": "#8595a3", "tickColor": "#8595a3"}
+    axis |= {"gridColor": PALE, "domainColor": AXIS, "tickColor": AXIS}
     axis |= {"labelOverlap": "greedy", "labelSeparation": 6, "labelFlush": False}
     heading = {"font": _FONT, "color": INK, "fontSize": 15, "anchor": "start", "offset": 14, "limit": 680}
     heading |= {"subtitleFont": _FONT, "subtitleColor": INK, "subtitleFontSize": 12, "subtitlePadding": 5}
-    if title:
-        chart = chart.properties(title=alt.TitleParams(text=title, subtitle=list(subtitle)))
-    # Opaque, because no single ink reads well on a white and on a dark page.
-    return chart.properties(background="white", padding=14).configure(
+    titles = {"title": alt.TitleParams(text=title, subtitle=list(subtitle))} if title else {}
+    config = alt.Config(
         # Descriptions of marks are made of expressions, which read a backslash in a name as an escape.
         font=_FONT,
         axis=axis,
         title=heading,
+        header={"labelFont": _FONT},
         view={"stroke": None},
         mark={"aria": False},
     )
+    # Opaque, because no single ink reads well on a white and on a dark page.
+    # All at once, because Altair copies a chart for each property that is set by itself.
+    return chart.properties(**titles, background="white", padding=14, config=config)
+
+
+def channels(**shown: str) -> dict[str, Any]:
+    """What is shown where, by Altair's classes: to look them up by itself takes it most of a chart's time."""
+    alt = altair()
+    return {name: getattr(alt, name.capitalize())(words) for name, words in shown.items()}
 
 
 def enough(data: Sequence[Any]) -> None:

@@ -1,0 +1,180 @@
+"""What a plan publishes: all results, with the public facts that they rest on."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.asked import Answered
+from sfumato.data.column import Category
+from sfumato.errors import InvalidParameter
+from sfumato.front import read_release
+from sfumato.grouped import GroupedRelease, Key
+from sfumato.privacy import Amount, Budget, Neighbours, budget_from_dict, check_neighbours
+from sfumato.question import Question
+from sfumato.release import Release
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was asked under one name: a release, or one for each key of the groups."""
+
+    name: str
+    statistic: str
+    column: str
+    by: tuple[str, ...]
+    where: tuple[tuple[str, str], ...]
+    releases: tuple[tuple[Key, Release], ...]
+
+    @classmethod
+    def of(cls, question: Question, answer: Answered) -> "Result":
+        """The answer to a question."""
+        listed = answer.releases.items() if isinstance(answer, GroupedRelease) else (((), answer),)
+        releases = tuple(listed)
+        first = releases[0][1]
+        where = tuple(pair for pair in first.among if pair[0] not in question.by)
+        name = question.name or f"{first.query.name} of {first.query.column}"
+        return cls(name, first.query.name, first.query.column, tuple(question.by), where, releases)
+
+    @property
+    def cost(self) -> str:
+        """What it costs by itself, in words."""
+        return repr(self.releases[0][1].cost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in JSON's types."""
+        return {
+            "name": self.name,
+            "statistic": self.statistic,
+            "column": self.column,
+            "by": list(self.by),
+            "where": [list(pair) for pair in self.where],
+            "releases": [{"key": list(key), "release": release.to_dict()} for key, release in self.releases],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Result":
+        """Reads back what `to_dict` wrote."""
+        releases = tuple((tuple(part["key"]), read_release(part["release"])) for part in record["releases"])
+        if not releases or any(len(key) != len(record["by"]) for key, _ in releases):
+            raise ValueError
+        name, statistic, column = (str(record[fact]) for fact in ("name", "statistic", "column"))
+        where = tuple((str(condition), str(words)) for condition, words in record["where"])
+        return cls(name, statistic, column, tuple(map(str, record["by"])), where, releases)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """All results of a plan, with the public facts that they rest on.
+
+    Guarantee:
+        Holds what may be published and nothing else; intervals and tables are computed from it at no cost.
+
+    >>> Publication.read("{}")
+    Traceback (most recent call last):
+    sfumato.errors.InvalidParameter: the text must be a release.json that sfumato release wrote
+    """
+
+    title: str
+    about: str
+    dataset: str
+    unit: str
+    rows_per_unit: int | None
+    neighbours: Neighbours
+    rows: int | None
+    budget: Budget
+    price: Amount
+    composition: str
+    request: str
+    plan_digest: str
+    version: str
+    results: tuple[Result, ...]
+
+    def to_json(self) -> str:
+        """All of it as text; `Publication.read` reads it back."""
+        facts = {name: getattr(self, name) for name in _PLAIN}
+        record = {
+            "format": FORMAT,
+            "software": "sfumato",
+            **facts,
+            "budget": self.budget.to_dict(),
+            "price": self.price.to_dict(),
+            "results": [result.to_dict() for result in self.results],
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def read(cls, text: str | bytes) -> "Publication":
+        """Reads back what `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the text is something else.
+        """
+        try:
+            record = json.loads(text)
+            if record["format"] != FORMAT or record["software"] != "sfumato":
+                raise ValueError
+            facts = {name: record[name] for name in _PLAIN}
+            _check_facts(facts)
+            check_neighbours(facts["neighbours"])
+            budget, price = budget_from_dict(record["budget"]), budget_from_dict(record["price"])
+            if isinstance(budget, Amount) or not isinstance(price, Amount):
+                raise ValueError
+            results = tuple(Result.from_dict(part) for part in record["results"])
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise InvalidParameter("the text must be a release.json that sfumato release wrote") from None
+        return cls(**facts, budget=budget, price=price, results=results)
+
+    def rows_of_numbers(self, confidence: float = 0.95) -> list[dict[str, Any]]:
+        """Every released number in a row of its own, in full precision, for a table in a file."""
+        columns = tuple(dict.fromkeys(name for result in self.results for name in result.by))
+        rows = []
+        for result in self.results:
+            where = "; ".join(f"{column}: {words}" for column, words in result.where)
+            for key, release in result.releases:
+                named = dict(zip(result.by, key, strict=True))
+                for label, value, low, high in release.numbers(confidence):
+                    rows.append(
+                        {
+                            "result": result.name,
+                            "statistic": result.statistic,
+                            "column": result.column,
+                            "where": where,
+                            **{name: _text(named.get(name)) for name in columns},
+                            "label": label,
+                            "value": value,
+                            "low": low,
+                            "high": high,
+                            "confidence": confidence,
+                            "cost": result.cost,
+                        }
+                    )
+        return rows
+
+
+_PLAIN = (
+    "title",
+    "about",
+    "dataset",
+    "unit",
+    "rows_per_unit",
+    "neighbours",
+    "rows",
+    "composition",
+    "request",
+    "plan_digest",
+    "version",
+)
+
+
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    for name, value in facts.items():
+        optional = name in ("rows", "rows_per_unit")
+        if not (type(value) is int or value is None if optional else isinstance(value, str)):
+            raise ValueError
+
+
+def _text(part: Category | None) -> str | None:
+    return None if part is None else str(part)

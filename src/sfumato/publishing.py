@@ -1,0 +1,211 @@
+"""From a plan and its file to what is published: read, charge, draw, and keep the reply."""
+
+import hashlib
+import platform
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from sfumato import __version__
+from sfumato.asked import Answered, ask_all
+from sfumato.batch import Batch
+from sfumato.data.dataset import Dataset
+from sfumato.errors import SchemaMismatch
+from sfumato.privacy import Amount, ApproxDP
+from sfumato.publication import Publication, Result
+from sfumato.session import Session
+
+__all__ = ["Publication", "Published", "Result", "publish"]
+
+# What a receipt names the versions of: all that decides numbers.
+_PACKAGES = ("numpy", "scipy", "polars", "sqlalchemy", "cryptography", "dp-accounting")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A publication with the bytes that are kept of it, its receipt, and what the curator should know."""
+
+    publication: Publication
+    reply: bytes
+    receipt: dict[str, Any]
+    fresh: bool
+    warnings: tuple[str, ...] = ()
+
+
+def publish(
+    plan: Any,
+    *,
+    ledger: str | None = None,
+    analyst: str | None = None,
+    request: str | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+    before_charge: Callable[[str], None] = lambda request: None,
+) -> Published:
+    """Reads the file of a plan, charges the plan as one batch, draws the answers and keeps the reply.
+
+    Guarantee:
+        Nothing is charged for a plan or a file that cannot be used. The charge is durable before anything is
+        computed from the data. The same request returns the same bytes and is charged once.
+
+    Args:
+        plan: a plan, as `plan.read` gives it.
+        ledger: the address of the ledger, in place of that of the plan.
+        analyst: who is charged, in place of the name in the plan.
+        request: a name for this release; unless given, it follows from the plan and the content of the file,
+            so that the same plan on the same file is released once.
+        progress: called with a few words before each step.
+        before_charge: called with the name of the request; what it raises comes before the charge.
+    """
+    from sfumato.data.files import fingerprint
+    from sfumato.ledger.sql import SqlLedger
+    from sfumato.plan import questions
+
+    progress("reading the data")
+    with ThreadPoolExecutor(1) as pool:
+        # What needs no data is found while the threads of the reader parse the file.
+        ahead = pool.submit(_ahead, plan)
+        data = _data(plan)
+        rows = _public_rows(plan, data)
+        listed = questions(plan, rows=rows)
+        ask_all(data, listed)  # refuses what cannot be answered before a ledger hears of it
+
+        progress("opening the ledger")
+        books = SqlLedger(ledger or plan.ledger_url)
+        content = fingerprint(plan.data_path, books.key)
+        analyst = analyst or plan.ledger.analyst
+        request = request or _request(plan.digest, data.name, content, analyst)
+        before_charge(request)
+        warnings = _open(books, plan, content)
+        account = books.account(data.name, analyst=analyst)
+        budget = plan.budget.value
+        within = budget if isinstance(budget, ApproxDP) else None
+        fresh = False
+
+        with Session(data, budget=budget, ledger=account) as session:
+            batch = session.price(listed, within=within)
+
+            def write(answers: tuple[Answered, ...]) -> bytes:
+                nonlocal fresh
+                fresh = True
+                wait([ahead])
+                results = tuple(map(Result.of, listed, answers))
+                return _publication(plan, rows, batch, request, results).to_json().encode()
+
+            progress("drawing the answers")
+            reply = session.answer_once(
+                listed, request=request, write=write, within=within, fingerprint=content
+            )
+    publication = Publication.read(reply)
+    return Published(publication, reply, _receipt(publication, reply, account), fresh, warnings)
+
+
+def _data(plan: Any) -> Dataset:
+    from sfumato.data.files import read
+    from sfumato.plan import fields
+
+    schema = fields(plan)
+    return Dataset(
+        read(plan.data_path, schema, columns=plan.needed),
+        unit=plan.data.unit,
+        rows_per_unit=plan.data.rows_per_unit,
+        neighbours=plan.data.neighbours,
+        schema=schema,
+        name=plan.data.name,
+    )
+
+
+def _ahead(plan: Any) -> None:
+    """Load what the ledger needs, and calibrate the intervals of queries whose facts are all in the plan."""
+    from sfumato.ledger import sql  # noqa: F401 (loaded for later)
+    from sfumato.plan.allocation import allocate
+    from sfumato.plan.binding import bound
+
+    if plan.size_is_public and plan.data.rows is None:
+        return
+    rows = plan.data.rows if plan.size_is_public else None
+    for index, budget in enumerate(allocate(plan, rows).budgets):
+        query = bound(plan, index, budget, rows)
+        if hasattr(query, "prepare"):
+            query.prepare()
+
+
+def _request(*facts: str) -> str:
+    return f"plan-{hashlib.sha256(' '.join(facts).encode()).hexdigest()[:32]}"
+
+
+def _public_rows(plan: Any, data: Dataset) -> int | None:
+    """The number of rows, where it is public, which a plan may state but not contradict."""
+    if not plan.size_is_public:
+        return None
+    public, stated = data.column(plan.needed[0]).rows, plan.data.rows
+    if stated not in (None, public):
+        raise SchemaMismatch(f"rows must be the public number of rows, {public}, got rows={stated}")
+    return public
+
+
+def _open(books: Any, plan: Any, content: str) -> tuple[str, ...]:
+    """Open the data set in the ledger if it is new; what the curator should know."""
+    warnings = [
+        f"the content of this file was released before under the name {other!r}: budgets of both add up"
+        for other in books.names_like(content)
+        if other != plan.data.name
+    ]
+    if plan.data.name not in books.datasets():
+        books.open(plan.data.name, cap=plan.cap, neighbours=plan.data.neighbours)
+        warnings.append(f"the data set {plan.data.name!r} is new in the ledger; its cap is {plan.cap!r}")
+    return tuple(warnings)
+
+
+def _publication(
+    plan: Any, rows: int | None, batch: Batch, request: str, results: tuple[Result, ...]
+) -> Publication:
+    cost = batch.cost
+    return Publication(
+        title=plan.title,
+        about=plan.about,
+        dataset=plan.data.name,
+        unit=plan.data.unit,
+        rows_per_unit=plan.data.rows_per_unit,
+        neighbours=plan.data.neighbours,
+        rows=rows,
+        budget=plan.budget.value,
+        price=cost if isinstance(cost, Amount) else Amount.of(cost),
+        composition=batch.composition,
+        request=request,
+        plan_digest=plan.digest,
+        version=__version__,
+        results=results,
+    )
+
+
+def _receipt(publication: Publication, reply: bytes, account: Any) -> dict[str, Any]:
+    """What shows that the release was paid for: the entry of the ledger, the events, the versions."""
+    entry = account.entry(publication.request)
+    return {
+        "format": 1,
+        "software": {"sfumato": __version__, "python": platform.python_version(), **_versions()},
+        "dataset": publication.dataset,
+        "analyst": account.analyst,
+        "unit": publication.unit,
+        "rows_per_unit": publication.rows_per_unit,
+        "neighbours": publication.neighbours,
+        "request": publication.request,
+        "plan_digest": publication.plan_digest,
+        "release_sha256": hashlib.sha256(reply).hexdigest(),
+        "price": entry.price.to_dict(),
+        "composition": publication.composition,
+        "event": entry.event.to_dict(),
+        "ledger": {"id": account.ledger.identity, "sequence": entry.number, "hash": entry.hash},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
