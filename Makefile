@@ -6,7 +6,7 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 JOBS ?= 2
 MUTANTS ?= 1000
-BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check
@@ -16,13 +16,13 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata audit test check format lint types layers doctests bench bench-quick coverage mutation mutation-quick clean
+.PHONY: help demo films errata audit test check format lint types layers doctests bench bench-quick coverage faults mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.demo  ## Print private statistics of fictional salaries, with their intervals
-	@$(BIN)/python examples/salaries/demo.py
+demo: $(VENV)/.demo  ## Release statistics of 50,000 fictional people under one budget, with a report to open
+	@$(BIN)/sfumato demo -o build/demo
 
 films: $(VENV)/.demo  ## Recommend a film privately, beside the forms that go wrong
 	@$(BIN)/python examples/films/recommend.py
@@ -31,11 +31,14 @@ errata: $(VENV)/.demo  ## Compute the numbers of all errata again and write docs
 	@$(BIN)/python -m sfumato.lab.errata > docs/errata.md.new
 	@mv docs/errata.md.new docs/errata.md
 
-audit: $(VENV)/.cli  ## Audit everything that is shipped, on all small neighbouring data sets
+audit: $(VENV)/.demo  ## Audit everything that is shipped, on all small neighbouring data sets
 	@$(BIN)/sfumato audit --jobs $(JOBS)
 
 test: $(VENV)/.dev  ## Run the test suite
 	@$(BIN)/python -m pytest tests -n $(JOBS)
+
+faults: $(VENV)/.dev  ## Kill, crowd and damage ledgers, on SQLite and PostgreSQL; fails at a lost or doubled charge (takes long)
+	@$(BIN)/python tests/faults/campaign.py --kills 500 --jobs $(JOBS)
 
 mutation: $(VENV)/.mutation  ## Try small changes to laws, privacy and mechanisms; fails if the tests miss too many
 	@$(BIN)/python tests/mutation.py --mutants $(MUTANTS) --jobs $(JOBS)
@@ -85,12 +88,7 @@ $(VENV)/.made $(BENCH_VENV)/.made:
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo "installing sfumato into $(VENV)"
-	@$(INSTALL) -e '.[fast,demo]'
-	@touch $@
-
-$(VENV)/.cli: pyproject.toml constraints.txt | $(VENV)/.made
-	@echo "installing sfumato with its command line into $(VENV)"
-	@$(INSTALL) -e '.[fast,cli]'
+	@$(INSTALL) -e '.[fast,accounting,charts]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made

@@ -13,8 +13,10 @@ PAGES = [
     "docs/guide.md",
     "docs/accuracy.md",
     "docs/charts.md",
+    "docs/reports.md",
     "docs/before.md",
     "docs/intervals.md",
+    "docs/plans.md",
     "docs/quantiles.md",
     "docs/local.md",
     "docs/choosing.md",
@@ -23,7 +25,10 @@ PAGES = [
     "docs/means.md",
     "docs/bounded-noise.md",
     "docs/audit.md",
+    "docs/proofs/parts.md",
     "docs/errata.md",
+    "docs/files.md",
+    "docs/ledger.md",
 ]
 BLOCKS = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d*)?")

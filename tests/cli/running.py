@@ -10,8 +10,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from sfumato.cli.app import app
-from sfumato.cli.status import Refused
-from sfumato.errors import SfumatoError
+from sfumato.cli.failures import told
+from sfumato.cli.status import FAULT
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "audit_own"
@@ -20,11 +20,12 @@ OWN = ("audit", "noisy:count", "--left", "[1, 1, 1]", "--right", "[1, 1]", "--ep
 
 def called(*arguments):
     """The exit status, standard output and standard error of the command line in this process."""
-    result = CliRunner().invoke(app, list(arguments))
-    if isinstance(result.exception, Refused | SfumatoError):
-        return 2, result.stdout, str(result.exception)
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
+        status, words = told(result.exception)
+        if status == FAULT:
+            raise result.exception
+        return status, result.stdout, result.stderr + words
     return result.exit_code, result.stdout, result.stderr
 
 

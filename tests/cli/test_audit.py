@@ -190,13 +190,13 @@ def test_a_reader_that_goes_away_is_no_error():
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
-def test_without_its_packages_the_command_line_names_the_extra(missing, tmp_path):
+def test_without_its_packages_the_command_line_names_what_is_missing(missing, tmp_path):
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('No module', name={missing!r})\n")
     path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
     status, printed, complained = ran("--version", PYTHONPATH=path)
     assert (status, printed) == (2, "")
     assert complained.splitlines() == [
-        'sfumato: the command line needs the packages typer and rich: pip install "sfumato[cli]"'
+        f"sfumato: the package {missing} is missing, which the command line needs: pip install sfumato"
     ]
 
 

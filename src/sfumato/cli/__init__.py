@@ -1,18 +1,18 @@
-"""The command line: `sfumato audit`. Typer and Rich come with the extra `cli`."""
+"""The command line: plans, releases, reports, ledgers and audits, as `sfumato` and `python -m sfumato`."""
 
 import sys
 
 __all__ = ["main"]
 
-MISSING = 'sfumato: the command line needs the packages typer and rich: pip install "sfumato[cli]"\n'
+MISSING = "sfumato: the package {} is missing, which the command line needs: pip install sfumato\n"
 
 
 def main() -> None:
     """Run the command line with the arguments of the process, and exit.
 
     Guarantee:
-        The exit status is 0 if every claim holds, 1 if one is violated, 2 if something could not be done,
-        and 130 after an interrupt; docs/cli.md has the list.
+        The exit status says what happened; docs/cli.md has the list. What goes wrong is told on standard
+        error, without a traceback and without a datum.
 
     >>> callable(main)
     True
@@ -20,9 +20,10 @@ def main() -> None:
     try:
         from sfumato.cli.app import run
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+        name = (error.name or "").partition(".")[0]
+        if name not in ("typer", "rich"):
             raise
-        sys.stderr.write(MISSING)
+        sys.stderr.write(MISSING.format(name))
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

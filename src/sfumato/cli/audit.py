@@ -6,9 +6,7 @@ import time
 import sfumato
 from sfumato.audit import AttackResult, Target, attack, shipped, statistical
 from sfumato.checks import between
-from sfumato.cli.inputs import callable_from, data_from, tried
-from sfumato.cli.output import output, print_json, progress
-from sfumato.cli.report import (
+from sfumato.cli.audit_report import (
     SCHEMA,
     claim_of,
     print_estimate,
@@ -16,6 +14,8 @@ from sfumato.cli.report import (
     record_of_estimate,
     record_of_findings,
 )
+from sfumato.cli.inputs import callable_from, data_from, tried
+from sfumato.cli.output import output, print_json, progress
 from sfumato.cli.status import HELD, UNUSABLE, VIOLATED, Refused
 from sfumato.cli.workers import BROKEN, FAILED, audited
 from sfumato.privacy import ApproxDP, PureDP

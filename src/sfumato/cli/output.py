@@ -3,14 +3,25 @@
 import json
 import os
 import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from rich import box
 from rich.console import Console, JustifyMethod
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
-from sfumato.audit.target import in_words
+from sfumato.checks import compact
 from sfumato.cli.status import PIPE_CLOSED
 from sfumato.query import Cost
 
@@ -18,7 +29,9 @@ from sfumato.query import Cost
 WIDE = 120
 # Columns of numbers, which are aligned by their last digit.
 NUMBERS = ("loss", "tight", "pairs", "epsilon at least", "draws")
-TEXTS = ("evidence",)
+TEXTS = ("evidence", "accuracy")
+# In seconds: what takes less gets no bar.
+PATIENCE = 1.0
 
 
 class Output(Console):
@@ -27,9 +40,13 @@ class Output(Console):
     def on_broken_pipe(self) -> NoReturn:
         """Nobody reads: no message would arrive."""
         self.quiet = True
-        # Else the interpreter would complain when it flushes the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go()
         raise SystemExit(PIPE_CLOSED)
+
+
+def let_go() -> None:
+    """Let nothing more reach a closed pipe, of which the interpreter would complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def output() -> Output:
@@ -59,6 +76,43 @@ def progress() -> Progress:
     )
 
 
+@contextmanager
+def stages(words: str) -> Iterator[Callable[..., None]]:
+    """A bar on standard error after a second, if that is a terminal; what is given tells how far it is."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task(words, total=None)
+
+    def tell(words: str, done: float | None = None, total: float | None = None) -> None:
+        bar.update(task, description=words, completed=done, total=total)
+
+    # By a clock of its own: a long read calls nothing while it lasts.
+    clock = threading.Timer(PATIENCE, bar.start)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield tell
+    finally:
+        clock.cancel()
+        clock.join()
+        bar.stop()
+
+
+def warn(words: str) -> None:
+    """A line on standard error."""
+    Console(stderr=True, highlight=False, emoji=False, markup=False).print(
+        f"sfumato: {words}", soft_wrap=True
+    )
+
+
 def table(first: str, *others: str) -> Table:
     """A table whose first column takes the room that is left: long texts are folded, and none is cut off."""
     made = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
@@ -69,10 +123,28 @@ def table(first: str, *others: str) -> Table:
     return made
 
 
-def in_symbols(cost: Cost, console: Console) -> str:
+def grid_of(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+    """A table of texts, whose first so many columns stand left and the others right."""
+    made = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False, header_style="bold")
+    for place, name in enumerate(head):
+        side: JustifyMethod = "left" if place < left else "right"
+        made.add_column(Text(name), justify=side, overflow="fold", no_wrap=place >= left)
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def in_symbols(cost: Cost, console: Console, *, rounded: bool = True) -> str:
     """A cost as short as the terminal can show it: "ε 1 δ 1e-06", or "eps 1 delta 1e-06"."""
+    from sfumato.audit.target import in_words
+
     greek = {"epsilon": "ε", "delta": "δ", "rho": "ρ"} if "utf" in console.encoding else {"epsilon": "eps"}
-    text = in_words(cost).replace(",", "")
+    text = (in_words(cost) if rounded else _exactly(cost)).replace(",", "")
     for word, letter in greek.items():
         text = text.replace(word, letter)
     return text
+
+
+def _exactly(cost: Cost) -> str:
+    parts = ((name, getattr(cost, name, None)) for name in ("epsilon", "delta", "rho"))
+    return " ".join(f"{name} {compact(value)}" for name, value in parts if value) or "nothing"

@@ -1,0 +1,317 @@
+"""`sfumato ledger`: what was spent and what remains, and the curator's acts."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import sfumato
+from sfumato.cli.options import (
+    DEFAULT_LEDGER,
+    Dataset,
+    Delta,
+    Epsilon,
+    Force,
+    Json,
+    LedgerUrl,
+    Rho,
+    budget_of,
+    each_line,
+    new_group,
+)
+from sfumato.cli.output import grid_of, in_symbols, output, print_json, stages, warn
+from sfumato.cli.outputs import FORCE, refusing
+from sfumato.cli.status import DONE, LEDGER, VIOLATED, Refused
+from sfumato.errors import LedgerDamaged
+from sfumato.release import printable
+
+SCHEMA = 1
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")]
+Target = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)]
+
+app = new_group(
+    "ledger",
+    "See what was spent and what remains; open, renew and retire budgets.",
+    epilog=each_line(
+        "The ledger is --ledger, else the environment variable SFUMATO_LEDGER, else",
+        f"{DEFAULT_LEDGER} here. It is only ever added to, and every entry commits to all before",
+        "it: `verify` finds any entry that was changed, removed or put back.",
+    ),
+)
+
+
+@app.command()
+def show(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATASET]", help="List the entries of this one.", show_default=False),
+    ] = None,
+    ledger: LedgerUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Show every data set with its cap, what was spent and what remains."""
+    books = _opened(ledger)
+    names = list(books.datasets())
+    if dataset is not None and dataset not in names:
+        known = ", ".join(map(repr, names)) or "none"
+        raise Refused(f"the ledger has no data set {dataset!r}; it has {known}")
+    accounts = [books.account(name) for name in names if dataset in (None, name)]
+    entries = [] if dataset is None else list(books.entries(dataset))
+    head = books.head
+    if as_json:
+        print_json(
+            {
+                **_document(books),
+                "head": head._asdict(),
+                "datasets": [_account_record(account) for account in accounts],
+                **({} if dataset is None else {"entries": [_entry_record(entry) for entry in entries]}),
+            }
+        )
+        return
+    console = output()
+    if not accounts:
+        console.print("The ledger is empty: no data set was opened yet.")
+        return
+    rows = [
+        (
+            printable(account.dataset),
+            account.neighbours,
+            *(_exact(each, console) for each in (account.cap, account.spent, account.remaining)),
+        )
+        for account in accounts
+    ]
+    console.print(grid_of(("data set", "neighbours", "cap", "spent", "left"), rows, left=2))
+    if entries:
+        console.print()
+        console.print(_entry_table(entries, console))
+    console.print(f"\nHead: entry {head.sequence}, {head.hash}", soft_wrap=True)
+
+
+@app.command()
+def verify(
+    ledger: LedgerUrl = None,
+    prices: Annotated[
+        bool, typer.Option("--prices", help="Prove (epsilon, delta) prices again too, which takes longer.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Work every entry out again; exits with 1 if anything is wrong."""
+    problems: tuple[str, ...]
+    try:
+        books = _opened(ledger)
+        with stages("verifying"):
+            found = books.verify(prices=prices)
+        head, problems = found.head, found.problems
+    except LedgerDamaged as damage:
+        # So damaged that it does not open.
+        head, problems = None, (str(damage),)
+    if as_json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "version": sfumato.__version__,
+                "holds": not problems,
+                "problems": list(problems),
+                "head": None if head is None else head._asdict(),
+            }
+        )
+    elif problems:
+        for problem in problems:
+            warn(problem)
+    else:
+        output().print(f"The ledger holds: {head.sequence} entries. Head: {head.hash}", soft_wrap=True)
+    raise typer.Exit(VIOLATED if problems else DONE)
+
+
+@app.command()
+def export(target: Target, ledger: LedgerUrl = None, force: Force = False, as_json: Json = False) -> None:
+    """Write all entries as JSON, for a reviewer who has no database."""
+    books = _opened(ledger)
+    with refusing(), stages("exporting"):
+        _free(target, force)
+        books.export(target)
+    _done(books, as_json, f"All entries are in {target}", file=str(target))
+
+
+@app.command()
+def backup(target: Target, ledger: LedgerUrl = None, force: Force = False, as_json: Json = False) -> None:
+    """Write a copy from which the ledger can be restored."""
+    books = _opened(ledger)
+    with refusing(), stages("copying"):
+        _free(target, force)
+        books.backup(target)
+    _done(books, as_json, f"The copy is {target}; entries after this one are not in it", file=str(target))
+
+
+@app.command(
+    epilog=each_line(
+        "Example: sfumato ledger restore copy.db --ledger ledger.db",
+        "",
+        "What was spent after the copy was made is not in it. If the anchor shows that",
+        "something was, the copy is refused; with --accept-loss all that was left of every",
+        "cap counts as spent.",
+    )
+)
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="COPY", help="What `backup` wrote.", show_default=False)],
+    ledger: LedgerUrl = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Take an older copy; all that was left counts as spent.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring a ledger back from a copy."""
+    from sfumato.ledger.sql import SqlLedger
+
+    with refusing(LEDGER), stages("restoring"):
+        books = SqlLedger.restore(source, ledger or DEFAULT_LEDGER, accept_loss=accept_loss)
+    _done(books, as_json, f"The ledger is restored, up to entry {books.head.sequence}")
+
+
+@app.command("open")
+def open_dataset(
+    dataset: Dataset,
+    neighbours: Annotated[
+        str,
+        typer.Option("--neighbours", metavar="RELATION", help="substitution or add-remove; fixed for ever."),
+    ],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    ledger: LedgerUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Open a data set with its cap; `sfumato release` does it too, by its plan."""
+    from sfumato.ledger.sql import SqlLedger
+    from sfumato.privacy import check_neighbours
+
+    cap, relation = budget_of(epsilon, delta, rho), check_neighbours(neighbours)
+    books = SqlLedger(ledger or DEFAULT_LEDGER)
+    _told_account(books, books.open(dataset, cap=cap, neighbours=relation), as_json)
+
+
+@app.command()
+def allow(
+    dataset: Dataset,
+    analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Who.", show_default=False)],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    ledger: LedgerUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Cap what one analyst may spend on a data set."""
+    cap = budget_of(epsilon, delta, rho)
+    books = _opened(ledger)
+    books.allow(dataset, analyst, cap)
+    _told_account(books, books.account(dataset, analyst=analyst), as_json)
+
+
+@app.command()
+def renew(
+    dataset: Dataset,
+    reason: Reason,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    ledger: LedgerUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Add to the cap of a data set: an entry of its own, with the reason."""
+    added = budget_of(epsilon, delta, rho)
+    books = _opened(ledger)
+    books.renew(dataset, added, reason=reason)
+    _told_account(books, books.account(dataset), as_json)
+
+
+@app.command()
+def retire(dataset: Dataset, reason: Reason, ledger: LedgerUrl = None, as_json: Json = False) -> None:
+    """Close a data set for ever: nothing more can be spent on it."""
+    books = _opened(ledger)
+    books.retire(dataset, reason=reason)
+    _done(
+        books, as_json, f"{printable(dataset)} is retired: nothing more can be spent on it", dataset=dataset
+    )
+
+
+def _opened(given: str | None) -> Any:
+    """A ledger that is there: looking at one must not make it."""
+    from sfumato.ledger.sql import SqlLedger
+
+    address = given or DEFAULT_LEDGER
+    path = address.removeprefix("sqlite:///") if address.startswith("sqlite:///") else address
+    if "://" not in path and not Path(path).exists():
+        raise Refused(f"there is no ledger {path}; --ledger names another one", LEDGER)
+    return SqlLedger(address)
+
+
+def _free(target: Path, force: bool) -> None:
+    if not target.parent.is_dir():
+        raise Refused(f"{target.parent}: there is no such folder")
+    if target.exists():
+        if not force:
+            raise Refused(f"{target} exists already; {FORCE}")
+        target.unlink()
+
+
+def _document(books: Any) -> dict[str, Any]:
+    return {"schema": SCHEMA, "version": sfumato.__version__, "ledger": books.identity}
+
+
+def _done(books: Any, as_json: bool, words: str, **facts: Any) -> None:
+    head = books.head
+    if as_json:
+        print_json({**_document(books), **facts, "head": head._asdict()})
+    else:
+        output().print(f"{words}. Head: entry {head.sequence}, {head.hash}", soft_wrap=True)
+
+
+def _told_account(books: Any, account: Any, as_json: bool) -> None:
+    if as_json:
+        print_json({**_document(books), **_account_record(account)})
+        return
+    console = output()
+    words = f"{printable(account.dataset)}, {account.neighbours}: cap {_exact(account.cap, console)}"
+    if account.analyst_cap is not None:
+        words += f", of which {printable(account.analyst)} may spend {_exact(account.analyst_cap, console)}"
+    spent, left = _exact(account.spent, console), _exact(account.remaining, console)
+    console.print(f"{words}; spent {spent}, left {left}", soft_wrap=True)
+
+
+def _account_record(account: Any) -> dict[str, Any]:
+    own = account.analyst_cap
+    return {
+        "dataset": account.dataset,
+        "neighbours": account.neighbours,
+        "analyst": account.analyst,
+        "cap": account.cap.to_dict(),
+        "analyst_cap": None if own is None else own.to_dict(),
+        "spent": account.spent.to_dict(),
+        "remaining": account.remaining.to_dict(),
+    }
+
+
+def _entry_record(entry: Any) -> dict[str, Any]:
+    facts = ("sequence", "time", "kind", "dataset", "analyst", "request", "hash")
+    price = None if entry.price is None else json.loads(entry.price)
+    return {**{name: getattr(entry, name) for name in facts}, "price": price, "facts": entry.facts}
+
+
+def _entry_table(entries: list[Any], console: Any) -> Any:
+    from sfumato.ledger.chain import amount_of, listed_numbers
+
+    rows = []
+    for entry in entries:
+        facts = entry.facts
+        paid = None if entry.price is None else json.loads(entry.price)
+        amount = paid or facts.get("cap") or facts.get("added")
+        words = "" if amount is None else _exact(amount_of(*listed_numbers(amount)), console)
+        about = entry.request or facts.get("reason", "")
+        named = (entry.time[:16].replace("T", " "), entry.kind, entry.analyst or "", about)
+        rows.append((str(entry.sequence), *map(printable, named), words))
+    return grid_of(("entry", "time (UTC)", "what", "analyst", "request or reason", "amount"), rows, left=5)
+
+
+def _exact(amount: Any, console: Any) -> str:
+    return in_symbols(amount, console, rounded=False)

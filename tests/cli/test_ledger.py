@@ -1,0 +1,150 @@
+"""`sfumato ledger` on a real ledger in SQLite."""
+
+import json
+import sqlite3
+
+import pytest
+from tests.cli.running import called
+
+OPEN = ("ledger", "open", "people", "--neighbours", "add-remove", "--epsilon")
+
+
+@pytest.fixture
+def opened(home):
+    assert called(*OPEN, "0.3")[0] == 0
+    return home
+
+
+def shown(*more):
+    return json.loads(called("ledger", "show", *more, "--json")[1])
+
+
+def test_looking_at_a_ledger_that_is_not_there_makes_none(home):
+    for name in ("show", "verify"):
+        status, printed, complained = called("ledger", name)
+        assert (status, printed) == (4, "")
+        assert "there is no ledger ledger.db" in complained
+    assert not (home / "ledger.db").exists()
+
+
+def test_the_acts_of_a_curator_are_entries_and_amounts_stay_exact(opened):
+    assert called("ledger", "renew", "people", "--epsilon", "0.1", "--reason", "a year later")[0] == 0
+    status, printed, _ = called("ledger", "allow", "people", "alice", "--epsilon", "0.25")
+    assert (status, printed) == (
+        0,
+        "people, add-remove: cap ε 0.4, of which alice may spend ε 0.25; spent nothing, left ε 0.25\n",
+    )
+    account = shown()["datasets"][0]
+    assert (account["cap"]["epsilon"], account["remaining"]["epsilon"]) == ("2/5", "2/5")
+    document = shown("people")
+    assert [entry["kind"] for entry in document["entries"]] == ["open", "renew", "allow"]
+    assert document["entries"][1]["facts"]["reason"] == "a year later"
+    assert document["head"]["sequence"] == 3
+    printed = called("ledger", "show", "people")[1]
+    for told in ("data set", "ε 0.4", "a year later", "alice", "Head: entry 3"):
+        assert told in printed
+
+
+def test_a_retired_data_set_stays_closed(opened):
+    assert called("ledger", "retire", "people", "--reason", "the consent ended")[0] == 0
+    status, _, complained = called("ledger", "renew", "people", "--epsilon", "1", "--reason", "no")
+    assert status == 3
+    assert "retired" in complained
+    assert shown()["datasets"][0]["remaining"]["epsilon"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"), [(("--epsilon", "1", "--delta", "1e-6"), "approx"), (("--rho", "0.1"), "zcdp")]
+)
+def test_every_kind_of_budget_has_its_options(home, options, kind):
+    assert called("ledger", "open", "x", "--neighbours", "substitution", *options)[0] == 0
+    assert kind in shown()["datasets"][0]["cap"]["type"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("ledger", "open", "x", "--neighbours", "add-remove"),
+        ("ledger", "open", "x", "--epsilon", "1"),
+        ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "1", "--rho", "1"),
+        ("ledger", "open", "x", "--neighbours", "add-remove", "--delta", "1e-6"),
+        ("ledger", "open", "x", "--neighbours", "near", "--epsilon", "1"),
+        ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "much"),
+        ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "-1"),
+        ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "1e999999999"),
+        ("ledger", "open", "people", "--neighbours", "substitution", "--epsilon", "0.3"),
+        ("ledger", "show", "nobody"),
+        ("ledger", "renew", "people", "--epsilon", "1"),
+        ("ledger", "renew", "nobody", "--epsilon", "1", "--reason", "x"),
+        ("ledger", "export", "plan.toml"),
+        ("ledger", "backup", "no/such/folder/copy"),
+        ("ledger",),
+        ("ledger", "forget"),
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_a_mistake_exits_with_2_and_enters_nothing(opened, wrong):
+    before = shown()
+    status, _, complained = called(*wrong)
+    assert status == 2, complained
+    assert "Traceback" not in complained
+    assert shown() == before
+
+
+def test_a_copy_brings_a_ledger_back_and_an_older_one_costs_all_that_was_left(opened):
+    assert called("ledger", "backup", "copy")[0] == 0
+    head = shown()["head"]
+    status, printed, _ = called("ledger", "restore", "copy", "--ledger", "new.db", "--json")
+    assert status == 0, printed
+    assert shown("--ledger", "new.db")["head"] == head
+    assert (
+        called("ledger", "renew", "people", "--epsilon", "1", "--reason", "x", "--ledger", "new.db")[0] == 0
+    )
+    (opened / "ledger.db").unlink()
+    status, _, complained = called("ledger", "restore", "copy", "--ledger", "third.db")
+    assert status == 4
+    assert "what was spent since is unknown" in complained
+    assert called("ledger", "restore", "copy", "--ledger", "third.db", "--accept-loss")[0] == 0
+    assert shown("--ledger", "third.db")["datasets"][0]["remaining"]["epsilon"] == "0"
+
+
+def test_an_export_is_for_everybody_and_is_not_replaced_unasked(opened):
+    assert called("ledger", "export", "all.json")[0] == 0
+    text = (opened / "all.json").read_text()
+    assert "people" in text
+    assert called("ledger", "export", "all.json")[0] == 2
+    assert called("ledger", "export", "all.json", "--force", "--json")[0] == 0
+    assert (opened / "all.json").read_text() == text
+
+
+def test_verify_finds_a_changed_entry_and_exits_with_1(opened):
+    assert called("ledger", "renew", "people", "--epsilon", "1", "--reason", "x")[0] == 0
+    status, printed, _ = called("ledger", "verify")
+    assert (status, printed.startswith("The ledger holds: 2 entries.")) == (0, True)
+    with sqlite3.connect(opened / "ledger.db") as connection:
+        for (trigger,) in connection.execute(
+            "select name from sqlite_master where type = 'trigger'"
+        ).fetchall():
+            connection.execute(f'drop trigger "{trigger}"')
+        connection.execute(
+            "update ledger_entries set payload = replace(payload, 'x', 'y') where sequence = 2"
+        )
+    status, printed, complained = called("ledger", "verify")
+    assert (status, printed) == (1, "")
+    assert "entry 2" in complained
+    status, printed, complained = called("ledger", "verify", "--json")
+    document = json.loads(printed)
+    assert (status, complained, document["holds"]) == (1, "", False)
+    assert document["problems"]
+    # Other commands do not go on with it.
+    assert called("ledger", "show")[0] == 4
+
+
+def test_a_ledger_put_back_from_an_old_copy_is_noticed(opened):
+    old = (opened / "ledger.db").read_bytes()
+    assert called("ledger", "renew", "people", "--epsilon", "1", "--reason", "x")[0] == 0
+    for leftover in opened.glob("ledger.db-*"):
+        leftover.unlink()
+    (opened / "ledger.db").write_bytes(old)
+    assert called("ledger", "verify")[0] == 1
+    assert called("ledger", "show")[0] == 4
