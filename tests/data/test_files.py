@@ -29,14 +29,14 @@ PEOPLE = (
     "34,1200.5,red,naïve,true\n"
     ",,,,\n"
     "NA,NA,NA,NA,NA\n"
-    '-7,NaN,green,"a, ""b""\nc",FALSE\n'
+    '-7,NaN,green,"a, ""b"" c",FALSE\n'
     '"45"," 1e3","blue","",1\n'
 )
 VALUES = {
     "age": [34, None, None, -7, 45],
     "pay": [1200.5, None, None, np.nan, 1000.0],
     "team": ["red", None, "another value", "another value", "blue"],
-    "note": ["naïve", None, "NA", 'a, "b"\nc', None],
+    "note": ["naïve", None, "NA", 'a, "b" c', None],
     "member": [True, None, None, False, True],
 }
 
@@ -254,8 +254,8 @@ def test_ten_thousand_columns_are_no_trouble(tmp_path):
         lists(path, {"name 0": INTEGER})
 
 
-def test_names_may_hold_spaces_quotes_line_ends_and_any_letters(tmp_path):
-    names = ["my age", 'say "hi"', "two\nlines", "two\r\nmore", "größe", "年齢", "a;b", "x,y", " pad "]
+def test_names_may_hold_spaces_quotes_separators_and_any_letters(tmp_path):
+    names = ["my age", 'say "hi"', '"', "größe", "年齢", "a;b", "x,y", " pad ", "'"]
     path = tmp_path / "people.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([names, range(9), range(9, 18)])
@@ -274,7 +274,7 @@ def test_columns_without_a_name_are_passed_over(tmp_path):
 
 def test_very_long_lines_and_fields_are_read(tmp_path):
     long = "x" * 5_000_000
-    path = write(tmp_path / "people.csv", f'age,note\n1,{long}\n2,"{long}\n,"\n3,y\n')
+    path = write(tmp_path / "people.csv", f'age,note\n1,{long}\n2,"{long},,"\n3,y\n')
     found = files.read(path, {"age": INTEGER}, columns=["age", "note"])
     assert found["age"].to_list() == [1, 2, 3]
     assert found["note"].str.len_bytes().to_list() == [5_000_000, 5_000_002, 1]
@@ -286,12 +286,12 @@ def test_empty_lines_of_a_single_column_are_empty_cells(tmp_path):
     assert lists(write(tmp_path / "a.csv", "x\n1\n\n\n"), {"x": INTEGER}) == {"x": [1, None, None]}
 
 
-CELLS = st.text(alphabet='ab1,;"\n\r é', max_size=4)
+CELLS = st.text(alphabet='ab1,;"\r é', max_size=4)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    rows=st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=6),
+    rows=st.lists(st.tuples(CELLS, CELLS, CELLS | st.just("\n")), max_size=6),
     ends=st.sampled_from(["\n", "\r\n"]),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     block=st.sampled_from([1, 2, 3, 7, 64]),
@@ -304,6 +304,10 @@ def test_what_a_csv_writer_wrote_is_what_is_read(rows, ends, quoting, block, tmp
     path = write(tmp_path / "people.csv", text.getvalue())
     # The shape is counted block by block; where blocks end must not matter.
     monkeypatch.setattr(file_bytes, "BLOCK", block)
+    if any("\n" in cell for row in rows for cell in row):
+        with pytest.raises(FileFault, match="has a line end inside quotes"):
+            files.read(path, {}, columns=["x"])
+        return
     found = files.read(path, {}, columns=["x", "y", "z"])
     for i, series in enumerate(found.values()):
         assert series.to_list() == [row[i] or None for row in rows]
@@ -314,7 +318,7 @@ def test_what_a_csv_writer_wrote_is_what_is_read(rows, ends, quoting, block, tmp
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=5),
     end=st.sampled_from(["", "\n", "\n\n"]),
     block=st.sampled_from([1, 2, 5, 64]),
-    cell=st.sampled_from(["1", '"1"', '","', '"\n"']),
+    cell=st.sampled_from(["1", '"1"', '","', '""""']),
 )
 def test_a_row_of_another_length_is_refused_wherever_it_is(lengths, end, block, cell, tmp_path, monkeypatch):
     body = "\n".join(",".join([cell] * length) for length in lengths)
@@ -329,7 +333,7 @@ def test_a_row_of_another_length_is_refused_wherever_it_is(lengths, end, block, 
 
 def test_without_the_count_of_fields_short_rows_would_pass(tmp_path, monkeypatch):
     path = write(tmp_path / "people.csv", "x,y,z\n1,2,3\n4\n")
-    monkeypatch.setattr(file_csv, "csv_rows", lambda source, header: 2)
+    monkeypatch.setattr(file_csv, "csv_shape", lambda source, header: file_bytes.Shape(2, 0))
     assert files.read(path, {}, columns=["x"])["x"].to_list() == ["1", "4"]
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from sfumato.data import files
+from sfumato.data.file_bytes import BLOCK, Source
 
 PEOPLE = "age,team\n34,red\n45,blue\n"
 KEY = bytes(range(32))
@@ -33,32 +35,63 @@ def test_the_same_bytes_have_the_same_fingerprint_and_others_another(tmp_path):
     assert files.fingerprint(written(two, b""), KEY) not in seen
 
 
-def test_a_long_file_is_sampled_with_its_size_and_its_ends(tmp_path):
-    size = files.BLOCK * files.BLOCKS * 3 + 17
+def test_every_byte_of_a_long_file_counts(tmp_path):
+    size = BLOCK * 9 + 17
     path = tmp_path / "long.csv"
-    with path.open("wb") as file:
-        file.truncate(size)
+    path.write_bytes(bytes(size))
     seen = {files.fingerprint(path, KEY)}
-    for place in (0, files.BLOCK - 1, size - 1):
+    places = [0, BLOCK - 1, BLOCK, size - 1, *range(12_345, size, BLOCK // 3)]
+    for place in places:
         with path.open("r+b") as file:
             file.seek(place)
             file.write(b"x")
         seen.add(files.fingerprint(path, KEY))
     os.truncate(path, size - 1)
     seen.add(files.fingerprint(path, KEY))
-    assert len(seen) == 5
+    assert len(seen) == len(places) + 2
 
 
-def test_a_file_of_just_what_is_hashed_whole_shows_every_byte(tmp_path):
-    path = tmp_path / "long.csv"
-    path.write_bytes(bytes(files.BLOCK * files.BLOCKS))
-    seen = {files.fingerprint(path, KEY)}
-    for place in range(0, files.BLOCK * files.BLOCKS, files.BLOCK * 50 + 12_345):
-        with path.open("r+b") as file:
-            file.seek(place)
-            file.write(b"x")
-        seen.add(files.fingerprint(path, KEY))
-    assert len(seen) == 7
+def test_a_fingerprint_is_the_keyed_hash_of_the_bytes(tmp_path):
+    content = bytes(range(256)) * 3_000
+    keyed = hashlib.blake2b(content, digest_size=32, key=KEY, person=b"file")
+    assert files.fingerprint(written(tmp_path / "a.csv", content), KEY) == keyed.hexdigest()
+
+
+def test_a_file_that_changes_while_it_is_hashed_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path / "people.csv", PEOPLE)
+    blocks = Source.blocks
+
+    def meanwhile(source: Source) -> Iterator[bytes]:
+        yield from blocks(source)
+        written(path, PEOPLE + "1,red\n")
+
+    monkeypatch.setattr(Source, "blocks", meanwhile)
+    with pytest.raises(files.FileFault, match="was changed while it was read"):
+        files.fingerprint(path, KEY)
+
+
+def test_a_stamp_differs_after_a_change_of_content_size_or_place(tmp_path):
+    path = written(tmp_path / "people.csv", PEOPLE)
+    before = files.stamp(path)
+    assert files.stamp(str(path)) == before
+    path.read_bytes()
+    assert files.stamp(path) == before
+    # A clock may tick too seldom to show two writings at once, so the time is set.
+    os.utime(path, ns=(0, before[-1] + 1))
+    assert files.stamp(path) != before
+    os.utime(path, ns=(0, before[-1]))
+    assert files.stamp(path) == before
+    with path.open("ab") as file:
+        file.write(b"1,red\n")
+    os.utime(path, ns=(0, before[-1]))
+    assert files.stamp(path) != before
+    other = written(tmp_path / "other.csv", PEOPLE)
+    os.utime(other, ns=(0, before[-1]))
+    os.replace(other, path)
+    assert files.stamp(path) != before
+    for wrong, words in ((tmp_path / "none.csv", "does not exist"), (tmp_path, "is a directory")):
+        with pytest.raises(files.FileFault, match=words):
+            files.stamp(wrong)
 
 
 @pytest.mark.parametrize("key", [b"short", "x" * 32, None, bytes(65)])

@@ -147,7 +147,12 @@ def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:
         )
     if array.dtype.kind in "TO":
         return _admit_objects(array, name, take)
-    raise SchemaMismatch(f"column {name!r} stores {array.dtype}, which is not a number, boolean or text")
+    raise _no_values(name, array.dtype.type.__name__)
+
+
+def _no_values(name: str, stored: str) -> SchemaMismatch:
+    # By its bare name: in full, a type may list categories or tell the length of the longest value.
+    return SchemaMismatch(f"column {name!r} stores {stored}, which is not a number, boolean or text")
 
 
 def _integers(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -222,7 +227,7 @@ def _admit_series(series: Any, given: str | None) -> Column:
     elif dtype in (nw.String, nw.Categorical, nw.Enum):
         kind = "text"
     else:
-        raise SchemaMismatch(f"column {name!r} stores {dtype}, which is not a number, boolean or text")
+        raise _no_values(name, type(dtype).__name__)
 
     by_arrow = arrow is not None and (
         isinstance(series, arrow.ChunkedArray) or hasattr(stored, "pyarrow_dtype")

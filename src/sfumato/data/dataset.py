@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from sfumato.checks import Number, keep, one_of, pair, positive, shown, whole
@@ -86,6 +87,10 @@ class Field:
             )
 
 
+# The public facts that every charge rests on.
+_FACTS = ("unit", "rows_per_unit", "neighbours", "name", "schema")
+
+
 class Dataset:
     """A table of private data, its privacy unit and its neighbour relation.
 
@@ -137,7 +142,7 @@ class Dataset:
         }
         if not isinstance(schema, Mapping | None):
             raise InvalidParameter(f"schema must map names to Field, got schema={shown(schema)}")
-        self.schema = dict(schema or {})
+        self.schema: Mapping[str, Field] = MappingProxyType(dict(schema or {}))
         for column, field in self.schema.items():
             if not isinstance(field, Field):
                 raise InvalidParameter(f"schema must map names to Field, got {shown(field)} for {column!r}")
@@ -147,6 +152,12 @@ class Dataset:
         self.unit, self.rows_per_unit = unit, self._bounded(unit, rows_per_unit)
         ids = None if self.rows_per_unit is None else self.column(unit)
         self._selections = Selections(ids, self.rows_per_unit or 1)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # What is calibrated for one unit must not be drawn from rows that were bounded for another.
+        if name in _FACTS and name in self.__dict__:
+            raise AttributeError(f"{name} of a data set is fixed when it is made")
+        super().__setattr__(name, value)
 
     def _bounded(self, unit: object, most: object) -> int | None:
         if unit == "row":
@@ -243,6 +254,17 @@ class Dataset:
         tested = tuple((condition, self.column(condition.column)) for condition in conditions)
         grouped = tuple((self.column(name), self._categories(name)) for name in names)
         return self._selections.split(values, tested, grouped, bits)
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed hash of some of the content, by which a ledger knows it again under another name."""
+        from sfumato.data.files import frame_fingerprint  # Polars comes with it
+
+        return frame_fingerprint(self._columns, key)
+
+    def facts(self, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """All public facts that decide which rows count, exactly, in JSON's types."""
+        conditions = [[condition.column, *condition.matches.facts()] for condition in self._conditions(where)]
+        return {"unit": self.unit, "rows_per_unit": self.rows_per_unit, "where": conditions}
 
     def _conditions(self, where: Mapping[str, Any] | None) -> tuple[Condition, ...]:
         conditions = read_conditions({} if where is None else where)

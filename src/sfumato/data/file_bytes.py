@@ -1,4 +1,4 @@
-"""A table as bytes: what kind of file it is, its header, and whether all rows have its fields."""
+"""A table as bytes: what kind of file it is, its header, and whether each line is a row of its fields."""
 
 import csv
 import gzip
@@ -9,13 +9,16 @@ import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from sfumato.data.file_faults import Fault, FileFault, fault_of, shown_path, twice_named
 
-BLOCK = 2**20
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+# Small enough for the caches of a processor.
+BLOCK = 2**18
 MAX_HEADER = 2**24
 MAX_NAME = 2**14
 MAX_COLUMNS = 2**16
@@ -122,21 +125,23 @@ def _fault(first: bytes) -> Fault | None:
 
 @dataclass(frozen=True)
 class Header:
-    """The first record of a CSV file: names, separator, and how many lines it takes."""
+    """The first line of a CSV file: names, separator, and how many bytes it takes."""
 
     names: tuple[str, ...]
     separator: str
-    lines: int
     size: int
 
 
 def csv_header(source: Source) -> Header:
     """The header of a CSV file; columns may lack a name, but no name may occur twice."""
-    record = _first_record(source)
+    record = _first_line(source)
     found: FileFault | None = None
     names: list[str] = []
     bare = _QUOTED.sub(b"", record).rstrip(b"\r\n")
     separator = _separator(source.path, bare)
+    quotes = _Quotes(source, separator)
+    quotes.take(record.removeprefix(_BOM))
+    quotes.end()
     try:
         text = record.removeprefix(_BOM).decode().rstrip("\r\n")
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
@@ -158,7 +163,7 @@ def csv_header(source: Source) -> Header:
     if found is not None:
         raise found
     require_distinct(source.shown, names)
-    return Header(tuple(names), separator, record.count(b"\n") + (not record.endswith(b"\n")), len(record))
+    return Header(tuple(names), separator, len(record))
 
 
 def require_distinct(shown: str, names: list[str]) -> None:
@@ -166,30 +171,22 @@ def require_distinct(shown: str, names: list[str]) -> None:
     seen: set[str] = set()
     for name in filter(None, names):
         if name in seen:
-            raise twice_named(shown, name)
+            raise twice_named(shown, name, names)
         seen.add(name)
 
 
-def _first_record(source: Source) -> bytes:
-    record = b""
-    quotes = 0
+def _first_line(source: Source) -> bytes:
+    line = b""
     for block in source.blocks():
-        start = 0
-        while (end := block.find(b"\n", start)) >= 0:
-            quotes += block.count(b'"', start, end)
-            if quotes % 2 == 0:
-                record += block[: end + 1]
-                if b"\0" in record:
-                    raise FileFault(source.shown, "binary")
-                return record
-            start = end + 1
-        quotes += block.count(b'"', start)
-        record += block
-        if len(record) > MAX_HEADER:
-            raise FileFault(source.shown, "line ends" if b"\r" in record else "header")
-    if quotes % 2:
-        raise FileFault(source.shown, "quote")
-    return record
+        end = block.find(b"\n")
+        line += block[: end + 1] if end >= 0 else block
+        if end >= 0:
+            break
+        if len(line) > MAX_HEADER:
+            raise FileFault(source.shown, "line ends" if b"\r" in line else "header")
+    if b"\0" in line:
+        raise FileFault(source.shown, "binary")
+    return line
 
 
 def _separator(path: str, bare: bytes) -> str:
@@ -199,53 +196,117 @@ def _separator(path: str, bare: bytes) -> str:
     return next((mark for mark in ",;\t" if mark.encode() in bare), ",")
 
 
-def csv_rows(source: Source, header: Header) -> int:
-    """The number of rows below the header, each of which has as many fields as the header.
+class Shape(NamedTuple):
+    """How many rows a CSV file has, and how many empty lines below them."""
 
-    Only separators, line ends and quotes are looked at, so that this costs little beside parsing. Empty lines
-    at the end are no rows, unless there is a single column: then an empty line is an empty cell.
+    rows: int
+    blanks: int
+
+
+def csv_shape(source: Source, header: Header) -> Shape:
+    """The number of lines below the header, each of which is a row with as many fields as the header.
+
+    A line is a row or not by its own bytes, so that no line changes what another one is: docs/files.md. Only
+    separators, line ends, quotes and what is beside a quote are looked at, which costs little beside parsing.
+    Empty lines at the end are no rows, unless there is a single column: then one is an empty cell.
     """
     fields = len(header.names)
-    pattern = header.separator.encode() * (fields - 1) + b"\n"
-    others = bytes(set(range(256)) - set(pattern + b'"\0\n'))
-    rows, inside, left, last = 0, 0, b"", b"\n"
-    for block in _body(source, header, whole_lines=fields == 1):
-        last = block[-1:]
-        marks = block.translate(None, others)
-        if b"\0" in marks:
-            raise FileFault(source.shown, "binary")
-        if b'"' in marks or inside:
-            marks, inside = _outside_quotes(marks, inside)
+    separator = header.separator.encode()
+    pattern = separator * (fields - 1) + b"\n"
+    others = bytes(set(range(256)) - set(separator + b"\n"))
+    rows, left, last = 0, b"", b"\n"
+    ends: list[bytes] = []  # line ends that may turn out to be the end of the file
+    for block in _outside(source, header):
+        kept = block if fields == 1 else block.rstrip(b"\r\n")
+        if not kept:
+            ends.append(block)
+            continue
+        marks = b"".join([*ends, kept]).translate(None, others)
+        ends = [block[len(kept) :]]
+        last = kept[-1:]
         left += marks
         whole = len(left) // fields
         if left[: whole * fields] != pattern * whole:
             raise FileFault(source.shown, "ragged")
         rows += whole
         left = left[whole * fields :]
-    if inside:
-        raise FileFault(source.shown, "quote")
-    if last == b"\n" and not left:
-        return rows
-    # The last line may lack its end.
-    if left + b"\n" != pattern:
-        raise FileFault(source.shown, "ragged")
-    return rows + 1
+    if last != b"\n" or left:
+        # The last line may lack its end.
+        if left + b"\n" != pattern:
+            raise FileFault(source.shown, "ragged")
+        rows += 1
+    return Shape(rows, _blanks(source, b"".join(ends), rows))
 
 
-def _body(source: Source, header: Header, *, whole_lines: bool) -> Iterator[bytes]:
+def _outside(source: Source, header: Header) -> Iterator[bytes]:
+    """What is below the header, without what is inside quotes."""
+    quotes = _Quotes(source, header.separator)
     skip = header.size
-    held = b""  # line ends that may turn out to be the end of the file
     for block in source.blocks():
-        part = held + block[skip:]
+        part = block[skip:]
         skip = max(0, skip - len(block))
-        kept = part if whole_lines else part.rstrip(b"\r\n")
-        held = part[len(kept) :]
-        if kept:
-            yield kept
+        if b"\0" in part:
+            raise FileFault(source.shown, "binary")
+        yield quotes.take(part)
+    yield quotes.end()
 
 
-def _outside_quotes(marks: bytes, inside: int) -> tuple[bytes, int]:
-    codes = np.frombuffer(marks, dtype=np.uint8)
-    quotes = codes == ord('"')
-    within = np.bitwise_xor.accumulate(quotes) ^ bool(inside)
-    return codes[~(within | quotes)].tobytes(), int(within[-1]) if len(within) else inside
+def _blanks(source: Source, end: bytes, rows: int) -> int:
+    lines = end.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    below = lines[1:] if rows else lines
+    if any(line not in (b"", b"\r") for line in below):
+        raise FileFault(source.shown, "ragged")
+    return len(below)
+
+
+class _Quotes:
+    """The rule of quotes, block by block: around a whole field, doubled inside it, closed in its line."""
+
+    def __init__(self, source: Source, separator: str) -> None:
+        self._shown = source.shown
+        self._separator = ord(separator)
+        # The last byte that was judged, and two that wait for what follows them. The text begins a line.
+        self._seen = b"\n"
+        self._open = False
+
+    def take(self, block: bytes) -> bytes:
+        """The text up to here, two bytes late, with NUL in place of every byte inside quotes."""
+        block = self._seen + block
+        self._seen = block[-3:]
+        text = block[1:-2]
+        if not text or not (self._open or b'"' in text):
+            return text
+        codes = np.frombuffer(block, dtype=np.uint8)
+        quotes, ends = codes == ord('"'), codes == ord("\n")
+        edges = quotes | ends | (codes == self._separator)
+        before, after = edges[:-3], edges[2:-1] | ((codes[2:-1] == ord("\r")) & ends[3:])
+        inside = _parity(quotes[1:-2], self._open)
+        outside = ~inside
+        self._open = bool(inside[-1])
+        # Quotes open and close in turn. A doubled one closes and opens again at once.
+        if np.count_nonzero(quotes[1:-2] & ~((inside & before) | (outside & after))):
+            raise FileFault(self._shown, "quote")
+        if np.count_nonzero(inside & ends[1:-2]):
+            raise FileFault(self._shown, "quoted line end")
+        return (codes[1:-2] * outside).tobytes()
+
+    def end(self) -> bytes:
+        """The last two bytes of the text; the end of a file ends a line as well."""
+        rest = self.take(b"\n\n")
+        if self._open:
+            raise FileFault(self._shown, "quoted line end")
+        return rest
+
+
+def _parity(flags: Flags, first: bool) -> Flags:
+    """Whether the flags up to each place, and one more if `first`, are odd in number."""
+    bits = np.packbits(flags, bitorder="little")
+    words = np.zeros(-(-len(bits) // 8), dtype="<u8")
+    words.view(np.uint8)[: len(bits)] = bits
+    for shift in (1, 2, 4, 8, 16, 32):
+        words ^= words << np.uint64(shift)
+    before = np.bitwise_xor.accumulate(np.append(np.uint64(first), words[:-1] >> np.uint64(63)))
+    words ^= before * np.uint64(2**64 - 1)
+    return np.unpackbits(words.view(np.uint8), count=len(flags), bitorder="little").view(np.bool_)

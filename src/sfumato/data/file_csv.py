@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.data.column import Kind
 from sfumato.data.dataset import Field
-from sfumato.data.file_bytes import Header, Source, csv_header, csv_rows
+from sfumato.data.file_bytes import Header, Shape, Source, csv_header, csv_shape
 from sfumato.data.file_faults import FileFault, no_such_column, not_as_declared
 from sfumato.data.file_types import collected, declared_kind, final_type, sorted_out, stored_kind
 
@@ -33,7 +33,7 @@ def csv_kinds(source: Source) -> tuple[tuple[str, Kind | None], ...]:
         pl.scan_csv(
             source.path,
             has_header=False,
-            skip_lines=header.lines,
+            skip_lines=1,
             separator=header.separator,
             null_values=["", NULL],
             n_rows=rows,
@@ -43,9 +43,9 @@ def csv_kinds(source: Source) -> tuple[tuple[str, Kind | None], ...]:
         )
     )
     if sample is None or sample.width != len(header.names):
-        if csv_rows(source, header):
+        if csv_shape(source, header).rows:
             _refuse_encoding(source)
-            raise FileFault(source.shown, "quote")
+            raise FileFault(source.shown, "parse")
         return tuple((name, None) for name in header.names if name)
     pairs = zip(header.names, sample.iter_columns(), strict=True)
     return tuple(
@@ -65,9 +65,13 @@ def read_csv(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Serie
             raise no_such_column(source.shown, name, tuple(filter(None, header.names)))
     wanted = [_Wanted(name, header.names.index(name), field) for name, field in fields.items()]
     # Polars reads short rows as nulls and does not look at columns that are not asked for.
-    counted = _Beside(lambda: csv_rows(source, header))
+    counted = _Beside(lambda: csv_shape(source, header))
     table = collected(_columns(source, header, wanted))
-    rows = counted.result()
+    rows, blanks = counted.result()
+    # Polars reads an empty line at the end as nulls.
+    if table is not None and table.height not in (rows, rows + blanks):
+        source.require_unchanged()
+        raise FileFault(source.shown, "parse")
     if not rows:
         return {w.name: pl.Series(w.name, [], final_type(w.kind, w.field)) for w in wanted}
     if table is None:
@@ -131,7 +135,7 @@ def _scan(
     return pl.scan_csv(
         source.path,
         has_header=False,
-        skip_lines=header.lines,
+        skip_lines=1,
         schema={_place(i): types.get(i, pl.String) for i in range(len(header.names))},
         separator=header.separator,
         # With a rule of its own, an empty cell of any kind is null, in quotes or not.
@@ -155,7 +159,7 @@ def _fault(source: Source, header: Header, wanted: "Sequence[_Wanted]") -> FileF
         if collected(_columns(source, header, [w])) is None:
             if w.kind in ("integer", "real"):
                 return not_as_declared(source.shown, w.name, w.kind)
-            return FileFault(source.shown, "quote")
+            return FileFault(source.shown, "parse")
     return FileFault(source.shown, "parse")
 
 
@@ -175,9 +179,9 @@ def _refuse_encoding(source: Source) -> None:
 class _Beside:
     """A computation in a thread of its own, for the time that Polars parses."""
 
-    def __init__(self, compute: Callable[[], int]) -> None:
+    def __init__(self, compute: Callable[[], Shape]) -> None:
         self._compute = compute
-        self._found = 0
+        self._found = Shape(0, 0)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -188,7 +192,7 @@ class _Beside:
         except BaseException as error:
             self._error = error
 
-    def result(self) -> int:
+    def result(self) -> Shape:
         """What was computed; what it raised is raised here."""
         self._thread.join()
         if self._error is not None:

@@ -1,6 +1,7 @@
 """What can be wrong with a file: a short list of public kinds, each with its words and without a value."""
 
 import os
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from sfumato.checks import shown
@@ -27,6 +28,7 @@ Fault = Literal[
     "missing column",
     "ragged",
     "quote",
+    "quoted line end",
     "parse",
     "parquet",
     "stored type",
@@ -52,10 +54,15 @@ _WORDS: dict[Fault, str] = {
     "line ends": "has line ends of old Macintosh computers (CR alone); save it with LF or CR LF",
     "header": "must begin with one line of column names",
     "ragged": "has rows with more or fewer fields than its header",
-    "quote": "has a quote that is never closed, or text beside a quoted field",
+    "quote": "has a quote that is never closed, or text beside a quoted field; "
+    "quotes must be around a whole field, and doubled inside it",
+    "quoted line end": "has a line end inside quotes, or a quote that is not closed in its line; "
+    "each row must be one line: write spaces for the line ends inside fields, or save the table as Parquet",
     "parse": "cannot be read as a table",
     "parquet": "is no Parquet file, or one that is cut short, damaged or encrypted",
 }
+# A file without a header begins with somebody's row, so that no word of such a line is shown.
+_NO_HEADER = "its first line must hold the names of the columns, and some of it are numbers"
 _VALUES = {
     "integer": "whole number of 64 bits",
     "real": "number",
@@ -96,16 +103,16 @@ def fault_of(path: str, error: OSError) -> FileFault:
 def no_such_column(path: str, name: object, names: tuple[str, ...]) -> FileFault:
     """A needed column is not in the header; the first 20 that are there are listed."""
     words = f"has no column {shown(name)}; "
-    if any(map(_is_number, names)):
-        # A file without a header begins with somebody's row.
-        words += "its first line must hold the names of the columns, and some of it are numbers"
+    if any(map(is_number, names)):
+        words += _NO_HEADER
     else:
         listed = ", ".join(map(shown, names[:20])) or "none"
         words += f"its columns are {listed}{', ...' if len(names) > 20 else ''}"
     return FileFault(path, "missing column", words, str(name))
 
 
-def _is_number(name: str) -> bool:
+def is_number(name: str) -> bool:
+    """Whether a name of a column is a number, as a value of a file without a header is."""
     try:
         float(name)
     except ValueError:
@@ -113,8 +120,10 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def twice_named(path: str, name: str) -> FileFault:
-    """Two columns have the same name."""
+def twice_named(path: str, name: str, names: Sequence[str]) -> FileFault:
+    """Two columns have the same name, which is told unless the line looks like somebody's row."""
+    if any(map(is_number, names)):
+        return FileFault(path, "duplicate column", f"has two columns of one name; {_NO_HEADER}")
     return FileFault(path, "duplicate column", f"has two columns named {shown(name)}", name)
 
 
@@ -126,8 +135,8 @@ def not_as_declared(path: str, name: str, kind: str) -> FileFault:
     return FileFault(path, "values", words + _VALUES[kind], name)
 
 
-def stored_otherwise(path: str, name: str, kind: str, stored: object) -> FileFault:
-    """A Parquet file stores another type than the declared one."""
+def stored_otherwise(path: str, name: str, kind: str, stored: str) -> FileFault:
+    """A Parquet file stores another type than the declared one, which is given by its bare name."""
     words = f"does not fit: column {shown(name)} is declared {kind}, but the file stores {stored}"
     return FileFault(path, "stored type", words, name)
 

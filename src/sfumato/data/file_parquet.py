@@ -58,7 +58,9 @@ def _as_declared(source: Source, name: str, stored: "pl.DataType", field: Field)
     kind = declared_kind(field) or found
     blank = stored == pl.Null  # a column without a value, whatever it was meant to hold
     if kind is None or not (kind == found or (kind == "real" and found == "integer") or blank):
-        raise stored_otherwise(source.shown, name, kind or "number, boolean or text", stored)
+        # The bare name: in full, a type may list categories, which are values.
+        bare = stored.base_type().__name__
+        raise stored_otherwise(source.shown, name, kind or "number, boolean or text", bare)
     column = pl.col(name)
     if kind == "text" and field.categories:
         return sorted_out(column.cast(pl.String), field)

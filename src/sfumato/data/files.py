@@ -13,19 +13,16 @@ from sfumato.data.column import Kind
 from sfumato.data.dataset import Field
 from sfumato.data.file_bytes import look, regular
 from sfumato.data.file_csv import csv_kinds, read_csv
-from sfumato.data.file_faults import FAULTS, FileFault, fault_of
+from sfumato.data.file_faults import FAULTS, FileFault
 from sfumato.data.file_parquet import parquet_kinds, read_parquet
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FAULTS", "FileFault", "fingerprint", "frame_fingerprint", "header", "read"]
+__all__ = ["FAULTS", "FileFault", "fingerprint", "frame_fingerprint", "header", "read", "stamp"]
 
-BLOCK = 2**16
-# Of a long file so many blocks are looked at, evenly placed, the first and the last among them.
-BLOCKS = 256
-# Of a long column so many values, in the same way.
+# Of a long column so many values are looked at, evenly placed, the first and the last among them.
 VALUES = 4_096
 
 Path = str | os.PathLike[str]
@@ -94,18 +91,18 @@ def read(path: Path, schema: Mapping[str, Field], *, columns: Sequence[str]) -> 
 
 
 def fingerprint(path: Path, key: bytes) -> str:
-    """A keyed hash of the size of a file and of blocks of it, the same for the same bytes.
+    """A keyed hash of all bytes of a file.
 
     Guarantee:
-        Without the key nothing about the file can be told from it. It only serves to warn: files that differ
-        between the blocks looked at have the same one.
+        Files with the same one have the same bytes, and without the key nothing about the file can be told
+        from it: keyed BLAKE2b with 256 bits. Whoever has the key can try contents that they guess.
 
     Args:
-        path: any file; up to 16 MiB are hashed whole, and 256 blocks of a longer one.
+        path: any file.
         key: 16 to 64 secret bytes, those of a ledger.
 
     Raises:
-        FileFault: the file cannot be read.
+        FileFault: the file cannot be read, or was changed meanwhile.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -114,21 +111,34 @@ def fingerprint(path: Path, key: bytes) -> str:
     """
     found = _keyed(key, b"file")
     source = regular(path)
-    fault: FileFault | None = None
-    try:
-        with open(source.path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            found.update(size.to_bytes(8))
-            last = max(size - BLOCK, 0)
-            blocks = min(-(-size // BLOCK), BLOCKS)
-            for i in range(blocks):
-                file.seek(i * last // max(blocks - 1, 1))
-                found.update(file.read(BLOCK))
-    except OSError as error:
-        fault = fault_of(source.shown, error)
-    if fault is not None:
-        raise fault
+    for block in source.blocks():
+        found.update(block)
+    source.require_unchanged()
     return found.hexdigest()
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """What the system knows of a file, which differs after a change: its place, size and time of change.
+
+    Guarantee:
+        Equal stamps before and after say that the file was not written to in between, as far as its time of
+        change tells. It serves to refuse a file that was changed between two readings.
+
+    Args:
+        path: any regular file; its bytes are not read.
+
+    Raises:
+        FileFault: there is no such file.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     before = stamp(file.name)
+    ...     same = stamp(file.name) == before
+    ...     _ = file.write(b"34"), file.flush()
+    ...     same, stamp(file.name) == before
+    (True, False)
+    """
+    return regular(path).stamp
 
 
 def frame_fingerprint(columns: Mapping[str, Any], key: bytes) -> str:

@@ -1,6 +1,7 @@
 """Public conditions on one column, and how many records meet them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,12 @@ class Matches:
 
     equals: tuple[Category, ...] = ()
     between: tuple[float, float] | None = None
+
+    def facts(self) -> list[Any]:
+        """The condition in JSON's types, exactly."""
+        if self.between is None:
+            return ["equals", list(self.equals)]
+        return ["between", [end.hex() for end in self.between]]
 
     def require(self, column: Column) -> None:
         """Refuse a column of a kind that the condition does not apply to."""

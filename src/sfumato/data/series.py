@@ -30,19 +30,28 @@ Listed = tuple[NDArray[Any], list[str | None]]
 def taken(series: Any, rows: Any) -> Any:
     """The rows of a wrapped series, unwrapped, of the same type."""
     native = series.to_native()
-    if not isinstance(rows, slice) and _is_arrow(native) and _is_text(series):
+    if isinstance(rows, slice):
+        return series[rows].to_native()
+    if _is_arrow(native) and _is_text(series):
         # The offsets of short text overflow when much of it is put together.
         return _plain_arrow(native, "large_string").take(rows)
+    if series.implementation.is_polars():
+        # To look for rows in many chunks takes several times as long as to join these first.
+        return native.rechunk()[rows]
     return series[rows].to_native()
 
 
 def tallied_text(series: Any) -> Counter[Any] | None:
     """How often each text occurs, for series that list theirs; None for others."""
-    listed = _listed(series)
-    if listed is None:
+    native, listed = series.to_native(), _listed(series)
+    if listed is not None:
+        places, texts = listed
+        places = places[places >= 0]
+    elif series.implementation.is_polars() and native.dtype == _polars().Enum:
+        places, texts = native.drop_nulls().to_physical().to_numpy(), native.dtype.categories.to_list()
+    else:
         return None
-    places, texts = listed
-    counts = np.bincount(places[places >= 0], minlength=len(texts)).tolist()
+    counts = np.bincount(places, minlength=len(texts)).tolist()
     found: Counter[Any] = Counter()
     for text, count in zip(texts, counts, strict=True):
         found[(object, None) if text is None else (str, text)] += count
