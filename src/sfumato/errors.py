@@ -78,7 +78,7 @@ class BudgetExceeded(SfumatoError):
     >>> from sfumato.privacy import LaplaceEvent, PureAccountant, PureDP
     >>> PureAccountant(PureDP(1)).charge(LaplaceEvent(sensitivity=2, scale=1))
     Traceback (most recent call last):
-    sfumato.errors.BudgetExceeded: a charge of Amount(epsilon=2.0) does not fit the remaining ...
+    sfumato.errors.BudgetExceeded: a charge of epsilon 2.0 does not fit: epsilon 1.0 is left
     """
 
 
@@ -97,7 +97,7 @@ class LedgerUnavailable(SfumatoError):
     """The ledger cannot be used now: no file, no server, no space, no permission, or locked for long.
 
     Guarantee:
-        Nothing was read from the data. Unless the message says otherwise nothing was charged.
+        Nothing of the data is shown. Unless the message says otherwise nothing was charged.
 
     >>> import tempfile
     >>> import sfumato as sf
@@ -112,7 +112,8 @@ class LedgerDamaged(SfumatoError):
     """The ledger is not what was written: an entry changed, entries are missing, or it is no ledger.
 
     Guarantee:
-        Nothing was charged and nothing was read from the data; the message says what is wrong.
+        Nothing of the data is shown, and the message says what is wrong. Unless it says otherwise nothing was
+        charged.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -1,6 +1,7 @@
 """A full disk, a read-only file or folder, a sync that fails: refused in words, and no spend is lost."""
 
 import errno
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.faults.disks import (
 )
 
 from sfumato.errors import LedgerUnavailable
+from sfumato.ledger import SqlLedger
 
 
 def opened(place: Place, charges: int) -> Place:
@@ -113,6 +115,30 @@ def test_a_missing_folder_and_a_folder_in_place_of_the_file_are_refused(tmp_path
     for path in (tmp_path / "nowhere" / "ledger.db", tmp_path / "folder"):
         with pytest.raises(LedgerUnavailable), Place(str(path), str(tmp_path / "anchor")).open():
             pass
+
+
+def hold_the_anchor(path: str, pipe) -> None:
+    with Path(path).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        pipe.send("held")
+        pipe.recv()
+
+
+def test_a_process_that_hangs_with_the_anchor_stops_nobody_for_ever(tmp_path):
+    place = opened(beside(tmp_path), 5)
+    ours, theirs = PROCESSES.Pipe()
+    with SqlLedger(place.url, anchor=place.anchor, patience=0.1) as ledger:
+        account = ledger.account(DATASET)
+        process = PROCESSES.Process(target=hold_the_anchor, args=(place.anchor, theirs), daemon=True)
+        process.start()
+        assert ours.recv() == "held"
+        with pytest.raises(LedgerUnavailable, match="locked by another process for too long; no entry was"):
+            account.charge(item(), request="r", digest="d")
+        process.kill()
+        process.join(PATIENCE)
+        account.charge(item(), request="r", digest="d")
+        assert account.spent.epsilon == item().cost.epsilon
+        assert ledger.verify().sound
 
 
 def test_a_sync_that_fails_is_an_error_and_the_retry_is_charged_once(tmp_path, monkeypatch):

@@ -1,14 +1,18 @@
 """The anchor: a head outside the database, by which an older copy or another history is noticed."""
 
+import fcntl
 import os
 import shutil
 import stat
+import threading
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from tests.ledger.items import count, opened, tamper
 
 import sfumato as sf
 from sfumato.ledger import anchor as anchor_module
+from sfumato.ledger import failpoints
 from sfumato.ledger.anchor import Anchor, default_anchor
 from sfumato.ledger.chain import Head
 
@@ -129,6 +133,52 @@ def test_a_place_that_cannot_be_written_is_unavailable(tmp_path):
             Anchor(path).write(head(1))
 
 
+@contextmanager
+def held(path, seconds=4.0):
+    """The file is locked by somebody else, for these seconds at most."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    ended = threading.Event()
+
+    def let_go():
+        ended.wait(seconds)
+        os.close(file)
+
+    holder = threading.Thread(target=let_go)
+    holder.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        holder.join()
+
+
+def a_lock_that_another_holds_is_not_waited_for_for_ever(folder):
+    anchor = Anchor(folder / "locked", patience=0.05)
+    anchor.write(head(1))
+    refused = 0
+    with held(anchor.path):
+        for act in (anchor.read, anchor.all, lambda: anchor.write(head(2))):
+            try:
+                act()
+            except sf.LedgerUnavailable as error:
+                refused += "is locked by another process for too long" in str(error)
+    assert refused == 3
+    assert anchor.read() == head(1)
+
+
+def test_a_lock_that_another_holds_is_not_waited_for_for_ever(tmp_path):
+    a_lock_that_another_holds_is_not_waited_for_for_ever(tmp_path)
+
+
+def test_a_lock_that_is_let_go_in_time_is_taken(tmp_path):
+    anchor = Anchor(tmp_path / "locked")
+    anchor.write(head(1))
+    with held(anchor.path, seconds=0.1):
+        anchor.write(head(2))
+    assert anchor.all() == [head(1), head(2)]
+
+
 # --- with a ledger --------------------------------------------------------------------------------
 
 
@@ -149,6 +199,29 @@ def test_every_charge_moves_it(ledger_url, tmp_path):
     for number in range(2, 5):
         assert account.charge(count()).number == number
         assert ledger.anchor.read() == ledger.head
+
+
+def test_a_locked_anchor_refuses_a_charge_and_says_whether_it_was_made(ledger_url, tmp_path, monkeypatch):
+    ledger = sf.SqlLedger(ledger_url, anchor=tmp_path / "anchor", patience=0.2)
+    account = opened(ledger)
+    with (
+        held(tmp_path / "anchor"),
+        pytest.raises(sf.LedgerUnavailable, match="too long; no entry was made"),
+    ):
+        account.charge(count(), request="monday", digest="1f")
+    assert ledger.head.sequence == 1
+    with ExitStack() as later, monkeypatch.context() as patch:
+
+        def lock(point):
+            if point == "before-anchor":
+                later.enter_context(held(tmp_path / "anchor"))
+
+        patch.setattr(failpoints, "fail_point", lock)
+        with pytest.raises(sf.LedgerUnavailable, match=r"too long; entry 2 \(spend\) is in the ledger"):
+            account.charge(count(), request="monday", digest="1f")
+    assert account.charge(count(), request="monday", digest="1f").number == 2
+    assert ledger.anchor.read() == ledger.head
+    assert account.spent.epsilon == count().cost.epsilon
 
 
 def an_older_copy_is_refused(folder):

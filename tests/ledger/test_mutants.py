@@ -1,5 +1,6 @@
 """Ledgers with a mistake planted in each, and the check that notices it."""
 
+import fcntl
 from fractions import Fraction
 
 import pytest
@@ -36,12 +37,12 @@ def refund_on_error(patch):
 
 
 def hash_without_previous(patch):
-    def digest(record):
-        return _digest({name: value for name, value in record.items() if name != "previous"})
+    def digest(values):
+        return _digest((*values[:-1], ""))
 
     _digest = chain._digest
+    assert chain._HASHED[-1] == "previous"
     patch.setattr(chain, "_digest", digest)
-    patch.setattr(test_chain, "hash_of", lambda record: digest({n: record[n] for n in chain._HASHED}))
 
 
 def totals_not_checked(patch):
@@ -55,6 +56,18 @@ def totals_not_checked(patch):
 
 def anchor_not_compared(patch):
     patch.setattr(sql_module.SqlLedger, "_check_anchor", lambda *_: None)
+
+
+def unit_not_compared(patch):
+    def same_terms(self, connection, found, cap, terms):
+        _same_terms(self, connection, found, cap, {"neighbours": terms["neighbours"]})
+
+    _same_terms = sql_module.SqlLedger._same_terms
+    patch.setattr(sql_module.SqlLedger, "_same_terms", same_terms)
+
+
+def waits_for_ever(patch):
+    patch.setattr(anchor.Anchor, "_lock", lambda _, file, lock: fcntl.flock(file, lock))
 
 
 def digest_ignored(patch):
@@ -108,6 +121,14 @@ MUTANTS = {
     "anchor not compared": (
         anchor_not_compared,
         lambda ledger, folder, _: test_anchor.an_older_copy_is_refused(folder),
+    ),
+    "unit not compared": (
+        unit_not_compared,
+        lambda ledger, *_: test_sql.the_unit_is_a_term_of_the_account(ledger),
+    ),
+    "waiting for the anchor without an end": (
+        waits_for_ever,
+        lambda ledger, folder, _: test_anchor.a_lock_that_another_holds_is_not_waited_for_for_ever(folder),
     ),
     "digest ignored": (
         digest_ignored,

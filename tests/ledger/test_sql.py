@@ -10,6 +10,7 @@ from tests.ledger.items import NEIGHBOURS, Crumb, count, database, noisy, opened
 
 import sfumato as sf
 from sfumato.ledger import Ledger, failpoints
+from sfumato.ledger.chain import Act, canonical
 from sfumato.ledger.schema import entries, facts, metadata, replies
 from sfumato.privacy import Amount, ComposedEvent, GaussianEvent, LaplaceEvent
 
@@ -209,6 +210,19 @@ def test_the_first_reply_is_the_one_that_stays(ledger):
     assert account.answered("tuesday", "1f") is None
 
 
+def test_how_long_a_reply_is_shows_in_no_error(ledger, monkeypatch):
+    account = opened(ledger)
+    account.charge(count(), request="monday", digest="1f")
+    monkeypatch.setattr("sfumato.ledger.account.MAX_REPLY", 4)
+    told = set()
+    for length in (5, 6, 777):
+        with pytest.raises(sf.InvalidParameter) as error:
+            account.keep("monday", bytes(length))
+        told.add(str(error.value))
+    assert told == {"reply must be at most 4 bytes, got a longer one"}
+    assert account.keep("monday", b"four") == b"four"
+
+
 def test_a_reply_needs_a_charge(ledger):
     account = opened(ledger)
     with pytest.raises(sf.InvalidParameter, match="must be charged before its reply"):
@@ -252,6 +266,46 @@ def test_opening_again_finds_the_same_account_and_no_other_terms(ledger):
     for cap in (1, 2):
         assert opened(ledger, sf.PureDP(cap)).cap == sf.PureDP(2)
     assert [record.kind for record in ledger.entries()] == ["open", "spend", "renew"]
+
+
+def the_unit_is_a_term_of_the_account(ledger):
+    terms = {"cap": sf.PureDP(1), "neighbours": NEIGHBOURS}
+    account = ledger.open("visits", **terms, unit="person")
+    assert (account.unit, opened(ledger).unit) == ("person", "row")
+    assert ledger.account("visits", analyst="ada").unit == "person"
+    assert [record.facts["unit"] for record in ledger.entries()] == ["person", "row"]
+    refused = 0
+    for name, unit in (("visits", "row"), ("visits", "household"), ("people", "person")):
+        try:
+            ledger.open(name, **terms, unit=unit)
+        except sf.InvalidParameter as error:
+            refused += "unit must be that of the ledger" in str(error)
+    assert refused == 3
+    assert ledger.open("visits", **terms, unit="person").unit == "person"
+    assert ledger.head.sequence == 2
+
+
+def test_the_unit_is_a_term_of_the_account(ledger):
+    the_unit_is_a_term_of_the_account(ledger)
+
+
+@pytest.mark.parametrize("unit", ["", "two\nlines", None, 7, "x" * 201])
+def test_a_unit_is_short_printable_text(ledger, unit):
+    with pytest.raises(sf.InvalidParameter, match="unit must be printable text"):
+        ledger.open("people", cap=sf.PureDP(1), neighbours=NEIGHBOURS, unit=unit)
+    with pytest.raises(sf.InvalidParameter, match="unit must be printable text"):
+        sf.MemoryLedger(sf.PureDP(1), neighbours=NEIGHBOURS, unit=unit)
+    assert sf.MemoryLedger(sf.PureDP(1), neighbours=NEIGHBOURS, unit="person").unit == "person"
+    assert sf.MemoryLedger(sf.PureDP(1), neighbours=NEIGHBOURS).unit == "row"
+
+
+def test_a_data_set_that_was_opened_without_a_unit_is_refused_in_words(ledger):
+    payload = canonical({"cap": {"epsilon": "1"}, "neighbours": NEIGHBOURS})
+    ledger.append(Act("open", "people", payload))
+    assert ledger.verify().sound
+    for act in (lambda: ledger.account("people"), lambda: opened(ledger)):
+        with pytest.raises(sf.LedgerDamaged, match="does not say what was agreed for 'people'"):
+            act()
 
 
 def test_a_renewal_is_an_entry_with_its_reason(ledger):
@@ -346,13 +400,20 @@ def a_failure_after_the_commit_stays_charged(ledger, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(type(ledger.anchor), "write", fails)
-        with pytest.raises(sf.LedgerUnavailable):
+        with pytest.raises(sf.LedgerUnavailable) as error:
             account.charge(count(0.25), request="monday", digest="1f")
-    assert account.spent == Amount(epsilon=0.25)
+        told = "entry 2 (spend) is in the ledger all the same, and asking again with the same request id"
+        assert told in str(error.value)
+        with pytest.raises(sf.LedgerUnavailable, match=r"entry 3 \(spend\) is in the ledger all the same$"):
+            account.charge(count(0.25))
+        with pytest.raises(sf.LedgerUnavailable, match="for request 'monday' stays charged"):
+            account.keep("monday", b"42")
+    assert account.spent == Amount(epsilon=0.5)
     # The retry costs nothing and brings the anchor up.
     account.charge(count(0.25), request="monday", digest="1f")
-    assert account.spent == Amount(epsilon=0.25)
-    assert ledger.anchor.read() == ledger.head
+    assert account.keep("monday", b"another draw") == b"42"
+    assert account.spent == Amount(epsilon=0.5)
+    assert ledger.verify().sound
 
 
 def test_a_failure_after_the_commit_stays_charged(ledger, monkeypatch):

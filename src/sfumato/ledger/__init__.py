@@ -62,6 +62,10 @@ class Ledger(Protocol):
         """The relation that all costs are meant under."""
 
     @property
+    def unit(self) -> str:
+        """Whose privacy all costs are meant for: "row", or the name of an id column."""
+
+    @property
     def dataset(self) -> str:
         """The public name of the data set."""
 

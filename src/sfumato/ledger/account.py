@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, insert
 
 from sfumato.checks import shown
-from sfumato.errors import InvalidParameter, LedgerDamaged, RequestConflict
+from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable, RequestConflict
 from sfumato.ledger import failpoints
 from sfumato.ledger.chain import (
     Act,
@@ -54,11 +54,21 @@ class Account:
     Amount(epsilon=0.75)
     """
 
-    def __init__(self, ledger: "SqlLedger", dataset: str, analyst: str, neighbours: Neighbours, cap: Budget):
+    def __init__(
+        self,
+        ledger: "SqlLedger",
+        dataset: str,
+        analyst: str,
+        *,
+        neighbours: Neighbours,
+        unit: str,
+        cap: Budget,
+    ) -> None:
         self.ledger = ledger
         self.dataset = dataset
         self.analyst = analyst
         self.neighbours = neighbours
+        self.unit = unit
         # The kind of a cap never changes, its size may.
         self._kind = cap
 
@@ -179,12 +189,14 @@ class Account:
 
         Raises:
             InvalidParameter: the request was not charged, or the reply is not bytes of at most 256 MiB.
+            LedgerUnavailable, LedgerDamaged: the ledger cannot be used; the charge stays.
         """
         short_text("request", request)
         if not isinstance(reply, bytes):
             raise InvalidParameter(f"reply must be bytes, got {type(reply).__name__}")
         if len(reply) > MAX_REPLY:
-            raise InvalidParameter(f"reply must be at most {MAX_REPLY} bytes, got {len(reply)}")
+            # How long a reply is depends on the data; the limit does not.
+            raise InvalidParameter(f"reply must be at most {MAX_REPLY} bytes, got a longer one")
         failpoints.fail_point("before-reply")
         facts = canonical({"bytes": len(reply), "sha256": sha256(reply).hexdigest()})
         act = Act("reply", self.dataset, facts, self.analyst, request)
@@ -204,7 +216,13 @@ class Account:
             kept.append(stored)
             return spend
 
-        self.ledger.append(act, once=first)
+        try:
+            self.ledger.append(act, once=first)
+        except LedgerUnavailable as fault:
+            raise LedgerUnavailable(
+                f"{fault}; what was charged for request {request!r} stays charged, and asking again with "
+                "this id costs nothing more"
+            ) from None
         failpoints.fail_point("after-reply")
         return kept[0] if kept else reply
 
@@ -220,7 +238,7 @@ class Account:
         if found is not None:
             self._match(found, digest)
             # Where a crash came between commit and anchor, the retry sets the anchor.
-            self.ledger.anchor_head()
+            self.ledger.anchor_entry(found)
         return found
 
     def _same_spend(self, connection: Connection, act: Act) -> Record | None:

@@ -32,8 +32,9 @@ def default_anchor(identity: str) -> Path:
 class Anchor:
     """The file of heads; every write is locked and appended, and survives the process that made it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience: float = 60.0) -> None:
         self.path = path
+        self._patience = patience
         self._synced = -math.inf
 
     def read(self) -> Head | None:
@@ -88,13 +89,30 @@ class Anchor:
         # Opened anew each time: a lock belongs to an open file, and a forked process would share it.
         try:
             file = os.open(self.path, flags | os.O_CLOEXEC, 0o600)
-            fcntl.flock(file, lock)
         except OSError as fault:
             raise self._unavailable(fault) from None
         try:
+            self._lock(file, lock)
             yield file
         finally:
             os.close(file)
+
+    def _lock(self, file: int, lock: int) -> None:
+        # A lock without a time limit would let one process that hangs stop all others, without a word.
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                fcntl.flock(file, lock | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise LedgerUnavailable(
+                        f"the anchor {self.path} is locked by another process for too long"
+                    ) from None
+            except OSError as fault:
+                raise self._unavailable(fault) from None
+            else:
+                return
+            time.sleep(0.0005 + (time.perf_counter_ns() % 1000) * 2e-6)
 
     def _last(self, file: int) -> tuple[Head | None, int]:
         """The last whole line, and where it ends."""

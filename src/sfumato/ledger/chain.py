@@ -5,11 +5,13 @@ totals so far. The ledger stores what it says, and a check compares what is stor
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
+from operator import add, itemgetter, le
 from typing import Any, NamedTuple
 
 from sfumato.checks import decimal, shown
@@ -98,16 +100,17 @@ class Total(NamedTuple):
     @property
     def left(self) -> Numbers:
         """The cap less what was spent."""
-        assert self.cap is not None
+        if self.cap is None:
+            raise InvalidParameter("the cap must be in such an entry, got none")
         return tuple(cap - spent for cap, spent in zip(self.cap, self.spent, strict=True))
 
     def fits(self) -> bool:
         """Whether the cap holds."""
-        return self.cap is None or all(map(Fraction.__le__, self.spent, self.cap))
+        return self.cap is None or all(map(le, self.spent, self.cap))
 
     def plus(self, price: Numbers) -> "Total":
         """After a charge."""
-        return Total(self.fields, tuple(map(Fraction.__add__, self.spent, price)), self.cap)
+        return Total(self.fields, tuple(map(add, self.spent, price)), self.cap)
 
 
 class Standing(NamedTuple):
@@ -143,16 +146,31 @@ def header(identity: str, key: bytes) -> dict[str, object]:
 def hash_of(record: Mapping[str, object]) -> str:
     """SHA-256 of the canonical JSON of an entry without its hash; no hash at all of what is no JSON."""
     try:
-        return _digest({name: record[name] for name in _HASHED})
+        return _digest(tuple(record[name] for name in _HASHED))
     except (TypeError, ValueError):
         return ""
 
 
 _HASHED = Record._fields[:-1]
+_SORTED = sorted(_HASHED)
+_IN_ORDER = itemgetter(*map(_HASHED.index, _SORTED))
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    str: encode_basestring_ascii,
+    int: str,
+    type(None): lambda _: "null",
+}
+_JSON = "{" + ",".join(f'"{name}":%s' for name in _SORTED) + "}"
 
 
-def _digest(record: Mapping[str, object]) -> str:
-    return sha256(canonical(record).encode("ascii")).hexdigest()
+def _digest(values: tuple[object, ...]) -> str:
+    return sha256(_json(values).encode("ascii")).hexdigest()
+
+
+def _json(values: tuple[object, ...]) -> str:
+    """What `canonical` writes of an entry, at half the time: verifying a ledger does little else."""
+    return _JSON % tuple(
+        [_WRITERS.get(type(value), canonical)(value) for value in _IN_ORDER(values)],
+    )
 
 
 def fields_of(budget: Budget) -> tuple[str, ...]:
@@ -167,7 +185,7 @@ def numbers_of(value: Budget | Amount, fields: tuple[str, ...]) -> Numbers:
 
 def write_numbers(fields: tuple[str, ...], numbers: Numbers) -> str:
     """Exact canonical text such as {"epsilon":"1/10"}."""
-    # The same as by `canonical`, at a tenth of the time: verifying a ledger does little else.
+    # The same as by `canonical`, at a tenth of the time.
     if len(fields) == 1:
         return f'{{"{fields[0]}":"{numbers[0]}"}}'
     return f'{{"delta":"{numbers[1]}","epsilon":"{numbers[0]}"}}'
@@ -226,30 +244,39 @@ def enter(
     """The entry of an act with all its totals, and the totals after it; an error if it breaks a rule."""
     after, person = _apply(act, standing, analyst)
     fields, spent, cap = after.total
-    assert cap is not None
-    values: dict[str, Any] = {
-        **{name: getattr(act, name) for name in Act._fields},
-        "sequence": before.sequence + 1,
-        "price": None if act.price is None else write_numbers(fields, act.price),
-        "state": "retired" if after.retired else "open",
-        "dataset_spent": write_numbers(fields, spent),
-        "dataset_cap": write_numbers(fields, cap),
-        "analyst_spent": None if person is None else write_numbers(fields, person.spent),
-        "analyst_cap": None if person is None or person.cap is None else write_numbers(fields, person.cap),
-        **_units("dataset_spent", fields, spent),
-        **_units("dataset_cap", fields, cap),
-        **_units("analyst_spent", fields, None if person is None else person.spent),
-        **_units("analyst_cap", fields, None if person is None else person.cap),
-        "time": time,
-        "previous": before.hash,
-    }
-    return Record(**values, hash=_digest(values)), after, person
+    if cap is None:
+        raise InvalidParameter("the cap must be in such an entry, got none")
+    own_spent, own_cap = (None, None) if person is None else (person.spent, person.cap)
+    values = (
+        before.sequence + 1,
+        act.kind,
+        act.dataset,
+        act.analyst,
+        act.request,
+        act.digest,
+        act.fingerprint,
+        act.payload,
+        None if act.price is None else write_numbers(fields, act.price),
+        "retired" if after.retired else "open",
+        write_numbers(fields, spent),
+        write_numbers(fields, cap),
+        None if own_spent is None else write_numbers(fields, own_spent),
+        None if own_cap is None else write_numbers(fields, own_cap),
+        *_units(fields, spent, cap),
+        *_units(fields, own_spent, own_cap),
+        time,
+        before.hash,
+    )
+    return Record._make((*values, _digest(values))), after, person
 
 
-def _units(prefix: str, fields: tuple[str, ...], numbers: Numbers | None) -> dict[str, int | None]:
-    main = None if numbers is None else units(fields[0], numbers[0])
-    delta = None if numbers is None or len(fields) == 1 else units(fields[1], numbers[1])
-    return {f"{prefix}_units": main, f"{prefix}_delta_units": delta}
+def _units(fields: tuple[str, ...], spent: Numbers | None, cap: Numbers | None) -> list[int | None]:
+    """Units of what was spent and of the cap, then those of their deltas."""
+    both = (spent, cap)
+    main = [None if numbers is None else units(fields[0], numbers[0]) for numbers in both]
+    if len(fields) == 1:
+        return [*main, None, None]
+    return main + [None if numbers is None else units(fields[1], numbers[1]) for numbers in both]
 
 
 def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[Standing, Total | None]:
@@ -272,17 +299,21 @@ def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[
     if act.kind == "renew":
         return Standing(_renewed(total, act)), analyst
     if act.kind == "allow":
-        assert analyst is not None
+        if analyst is None:
+            raise InvalidParameter("the analyst must be in such an entry, got none")
         return standing, _allowed(analyst, total, act)
-    assert act.price is not None
+    if act.price is None:
+        raise InvalidParameter("the price must be in such an entry, got none")
     if act.kind == "loss":
         return _lost(act, total, analyst)
-    assert analyst is not None
+    if analyst is None:
+        raise InvalidParameter("the analyst must be in such an entry, got none")
     return Standing(_charged(total, act, "data set")), _charged(analyst, act, "analyst")
 
 
 def _charged(total: Total, act: Act, whose: str) -> Total:
-    assert act.price is not None
+    if act.price is None:
+        raise InvalidParameter("the price must be in such an entry, got none")
     if any(number.numerator < 0 for number in act.price):
         raise InvalidParameter("price must not be negative, got one that is")
     after = total.plus(act.price)
@@ -290,16 +321,17 @@ def _charged(total: Total, act: Act, whose: str) -> Total:
         price, left = amount_of(total.fields, act.price), amount_of(total.fields, total.left)
         name = act.dataset if whose == "data set" else act.analyst
         raise BudgetExceeded(
-            f"a charge of {price!r} does not fit the remaining {left!r} of the {whose} {name!r}"
+            f"a charge of {price.words} does not fit: {left.words} is left of the {whose} {name!r}"
         )
     return after
 
 
 def _renewed(total: Total, act: Act) -> Total:
-    assert total.cap is not None
+    if total.cap is None:
+        raise InvalidParameter("the cap must be in such an entry, got none")
     fields, added = listed_numbers(json.loads(act.payload)["added"])
     _same_kind(fields, total)
-    cap = tuple(map(Fraction.__add__, total.cap, added))
+    cap = tuple(map(add, total.cap, added))
     check_cap(budget_of(fields, cap))
     return Total(fields, total.spent, cap)
 
@@ -323,7 +355,8 @@ def _same_kind(fields: tuple[str, ...], total: Total) -> None:
 def _lost(act: Act, total: Total, analyst: Total | None) -> tuple[Standing, Total | None]:
     # What was spent after the backup is unknown, so all that was left counts as spent.
     one = total if act.analyst is None else analyst
-    assert one is not None
+    if one is None:
+        raise InvalidParameter("the analyst must be in such an entry, got none")
     if one.cap is None or act.price != one.left:
         raise InvalidParameter("price of a loss must be all that is left, got another one")
     gone = Total(one.fields, one.cap, one.cap)
@@ -340,6 +373,7 @@ def standing_of(record: Record) -> Standing:
 
 def total_of(record: Record) -> Total:
     """The analyst after this entry of theirs."""
-    assert record.analyst_spent is not None
+    if record.analyst_spent is None:
+        raise InvalidParameter("what the analyst spent must be in such an entry, got none")
     fields, spent = read_numbers(record.analyst_spent)
     return Total(fields, spent, None if record.analyst_cap is None else read_numbers(record.analyst_cap)[1])

@@ -57,8 +57,8 @@ def verify(ledger: "SqlLedger", *, prices: bool = False) -> Report:
 
 def _records(connection: Connection) -> Iterator[Record]:
     chosen = select(entries).order_by(entries.c.sequence)
-    for row in connection.execution_options(yield_per=CHUNK).execute(chosen):
-        yield Record(*row)
+    for rows in connection.execution_options(yield_per=CHUNK).execute(chosen).partitions():
+        yield from map(Record._make, rows)
 
 
 def _stored_replies(connection: Connection) -> Iterator[tuple[str, str, bytes]]:
@@ -162,17 +162,17 @@ def _read(path: Path, *, head: Head | None = None, rows: "Rows | None" = None) -
     first = next(lines, None)
     if first is None or first.get("format") != FORMAT or not isinstance(first.get("ledger"), str):
         raise LedgerDamaged(f"the file {path} is not a copy of a ledger that this version can read")
-    key = first.pop("key", None)
+    key = _key(first.pop("key", None), path)
     start = sha256(canonical(first).encode()).hexdigest()
     replay, seen = Replay(start), 0
-    if key is not None and header(first["ledger"], bytes.fromhex(str(key))) != first:
+    if key is not None and header(first["ledger"], key) != first:
         replay.problem("the key is not that of the ledger")
-    copy = Copy(replay, first["ledger"], None if key is None else bytes.fromhex(str(key)))
+    copy = Copy(replay, first["ledger"], key)
     missing: dict[str, str] | None = None
     for line in lines:
         if set(line) == {"request", "reply"}:
             missing = dict(replay.replies) if missing is None else missing
-            content = b64decode(str(line["reply"]))
+            content = _bytes(line["reply"])
             if missing.pop(str(line["request"]), None) != sha256(content).hexdigest():
                 replay.problem(f"the reply to request {line['request']!r} is not the one in the entries")
             if rows is not None:
@@ -195,6 +195,20 @@ def _read(path: Path, *, head: Head | None = None, rows: "Rows | None" = None) -
     return copy
 
 
+def _key(text: object, path: Path) -> bytes | None:
+    try:
+        return None if text is None else bytes.fromhex(str(text))
+    except ValueError:
+        raise LedgerDamaged(f"the file {path} is not a copy of a ledger: its key is none") from None
+
+
+def _bytes(text: object) -> bytes:
+    try:
+        return b64decode(str(text), validate=True)
+    except ValueError:
+        return b""  # which no entry has the hash of
+
+
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8") as file:
@@ -205,7 +219,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield record
     except OSError as fault:
         raise LedgerUnavailable(f"the file {path} cannot be read: {_reason(fault)}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise LedgerDamaged(
             f"the file {path} is not a copy of a ledger: it has a line that is no record"
         ) from None

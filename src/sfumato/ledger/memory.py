@@ -17,6 +17,7 @@ from sfumato.privacy import (
     check_neighbours,
 )
 from sfumato.privacy.accountants import PureAccountant, SummedAccountant, ZCDPAccountant
+from sfumato.privacy.records import short_text
 from sfumato.query import Charged
 
 
@@ -42,6 +43,8 @@ class MemoryLedger:
         cap: the budget of the data set.
         neighbours: the relation that all costs are meant under; fixed, because costs under two do not add up.
         dataset: the public name of the data set.
+        unit: whose privacy all costs are meant for, "row" or the name of an id column; fixed for the same
+            reason.
 
     Guarantee:
         All charges together stay within the cap, exactly, however the queries were chosen.
@@ -56,9 +59,12 @@ class MemoryLedger:
     Amount(epsilon=0.75)
     """
 
-    def __init__(self, cap: Budget, *, neighbours: Neighbours, dataset: str = "data") -> None:
+    def __init__(
+        self, cap: Budget, *, neighbours: Neighbours, dataset: str = "data", unit: str = "row"
+    ) -> None:
         checked = check_budget("cap", cap)
         self.neighbours = check_neighbours(neighbours)
+        self.unit = short_text("unit", unit)
         self.dataset = dataset
         self._accountant: PureAccountant | ZCDPAccountant | SummedAccountant = accountant_for(checked)
         self._entries: list[Entry] = []

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import lt
 
 from sfumato.errors import SfumatoError
 from sfumato.ledger.chain import (
@@ -113,7 +114,15 @@ class Replay:
             self.problem(f"entry {self.head.sequence + 1} is missing: {place} follows {self.head.sequence}")
         try:
             expected = self._expected(record)
-        except (SfumatoError, ValueError, KeyError, TypeError, AssertionError) as fault:
+        except (
+            SfumatoError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as fault:
             # What cannot be worked out is still hashed, so that a link of the chain is judged by itself.
             if hash_of(record._asdict()) != record.hash:
                 self.problem(f"{place} was changed: its hash does not fit")
@@ -133,14 +142,14 @@ class Replay:
         person = None if record.analyst is None else (record.dataset, record.analyst)
         price = None if record.price is None else read_numbers(record.price)
         act = Act(
-            kind=record.kind,
-            dataset=record.dataset,
-            payload=record.payload,
-            analyst=record.analyst,
-            request=record.request,
-            digest=record.digest,
-            fingerprint=record.fingerprint,
-            price=None if price is None else price[1],
+            record.kind,
+            record.dataset,
+            record.payload,
+            record.analyst,
+            record.request,
+            record.digest,
+            record.fingerprint,
+            None if price is None else price[1],
         )
         standing = self.standings.get(record.dataset)
         if price is not None and (standing is None or price[0] != standing.total.fields):
@@ -148,7 +157,7 @@ class Replay:
         self._check_request(act)
         if act.kind == "spend" and price is not None:
             needed = _price(record.payload, price[0], price[1] if self._prices else None)
-            if any(paid < owed for paid, owed in zip(price[1], needed, strict=False)):
+            if any(map(lt, price[1], needed)):
                 raise ValueError("its price is below that of its event")
         analyst = None if person is None else self.analysts.get(person)
         expected, after, total = enter(act, standing, analyst, before=self.head, time=record.time)

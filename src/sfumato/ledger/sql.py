@@ -1,14 +1,14 @@
 """The durable ledger: one chain of entries in a database, and an anchor outside it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Connection, Executable, insert, select
 
 from sfumato.checks import positive, shown
-from sfumato.errors import InvalidParameter, LedgerDamaged
+from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
 from sfumato.laws import SystemBits
 from sfumato.ledger import copies, failpoints
 from sfumato.ledger.account import Account
@@ -65,7 +65,7 @@ class SqlLedger:
         url: `sqlite:///ledger.db`, the path of a file, or `postgresql://...` (extra `postgres`). A ledger
             is made where there is none.
         anchor: a file outside the database that remembers the head; by default in the user's state folder.
-        patience: seconds to wait for others that write.
+        patience: seconds to wait for others that write, the database or the anchor.
 
     Guarantee:
         What was charged is on disk before it is told, stays within the caps of the data set and of the
@@ -97,7 +97,8 @@ class SqlLedger:
     ) -> None:
         if not isinstance(anchor, str | os.PathLike | None):
             raise InvalidParameter(f"anchor must be the path of a file, got anchor={shown(anchor)}")
-        self.store = Store(url, patience=float(positive("patience", patience)))
+        seconds = float(positive("patience", patience))
+        self.store = Store(url, patience=seconds)
         if self.store.version() != VERSION:
             self.store.migrate(_fill)
         with self.store.reading() as connection:
@@ -107,7 +108,8 @@ class SqlLedger:
         self.identity: str = row.identity
         self.key: bytes = content(row.key)
         self.start = genesis(self.identity, self.key)
-        self.anchor = Anchor(default_anchor(self.identity) if anchor is None else Path(anchor))
+        place = default_anchor(self.identity) if anchor is None else Path(anchor)
+        self.anchor = Anchor(place, patience=seconds)
         self.anchored_before = self._open_anchor()
 
     def _open_anchor(self) -> bool:
@@ -122,29 +124,37 @@ class SqlLedger:
 
     # --- the curator ----------------------------------------------------------------------------
 
-    def open(self, dataset: str, *, cap: Budget, neighbours: Neighbours) -> Account:
+    def open(self, dataset: str, *, cap: Budget, neighbours: Neighbours, unit: str = "row") -> Account:
         """Start the budget of a data set, or find it as it was started.
 
+        Args:
+            dataset: its public name.
+            cap: what all answers together may cost.
+            neighbours, unit: what all costs are meant for; fixed, because costs for two do not add up.
+
         Raises:
-            InvalidParameter: the data set is in the ledger with another cap or relation.
+            InvalidParameter: the data set is in the ledger with another cap, relation or unit.
         """
         check_cap(check_budget("cap", cap))
-        payload = canonical({"cap": listed(cap), "neighbours": check_neighbours(neighbours)})
-        act = Act("open", short_text("dataset", dataset), payload)
+        terms = {"neighbours": check_neighbours(neighbours), "unit": short_text("unit", unit)}
+        act = Act("open", short_text("dataset", dataset), canonical({"cap": listed(cap), **terms}))
 
         def there(connection: Connection, act: Act) -> Record | None:
             found = self._opened(connection, act.dataset)
             if found is not None and found.payload != act.payload:
-                self._same_terms(connection, found, cap, neighbours)
+                self._same_terms(connection, found, cap, terms)
             return found
 
         self.append(act, once=there)
         return self.account(dataset)
 
-    def _same_terms(self, connection: Connection, found: Record, cap: Budget, neighbours: str) -> None:
-        if found.facts["neighbours"] != neighbours:
-            kept = found.facts["neighbours"]
-            raise InvalidParameter(f"neighbours must be that of the ledger, {kept!r}, got {neighbours!r}")
+    def _same_terms(
+        self, connection: Connection, found: Record, cap: Budget, terms: Mapping[str, str]
+    ) -> None:
+        for name, value in terms.items():
+            kept = found.facts[name]
+            if kept != value:
+                raise InvalidParameter(f"{name} must be that of the ledger, {kept!r}, got {name}={value!r}")
         standing, _ = self.totals(connection, found.dataset, None)
         assert standing is not None
         assert standing.total.cap is not None
@@ -182,8 +192,15 @@ class SqlLedger:
             found = self._opened(connection, short_text("dataset", dataset))
         if found is None:
             raise InvalidParameter(f"dataset must be opened by its curator first, got dataset={dataset!r}")
-        cap = budget_of(*listed_numbers(found.facts["cap"]))
-        return Account(self, dataset, analyst, found.facts["neighbours"], cap)
+        terms = found.facts
+        return Account(
+            self,
+            dataset,
+            analyst,
+            neighbours=terms["neighbours"],
+            unit=terms["unit"],
+            cap=budget_of(*listed_numbers(terms["cap"])),
+        )
 
     def datasets(self) -> tuple[str, ...]:
         """The public names of all data sets, in the order in which they were opened."""
@@ -272,13 +289,17 @@ class SqlLedger:
             found = None if once is None else once(connection, act)
             record = found or self._insert(connection, act)
         failpoints.fail_point("before-anchor")
-        self.anchor.write(Head(record.sequence, record.hash))
+        self.anchor_entry(record)
         failpoints.fail_point("after-anchor")
         return record, found is None
 
     def _insert(self, connection: Connection, act: Act) -> Record:
         head = self._head(connection)
-        self._check_anchor(connection, head, self.anchor.read())
+        try:
+            anchored = self.anchor.read()
+        except LedgerUnavailable as fault:
+            raise LedgerUnavailable(f"{fault}; no entry was made") from None
+        self._check_anchor(connection, head, anchored)
         standing, person = self.totals(connection, act.dataset, act.analyst)
         record, _, _ = enter(act, standing, person, before=head, time=now())
         failpoints.fail_point("before-insert")
@@ -291,9 +312,15 @@ class SqlLedger:
             standing, person = self.totals(connection, act.dataset, act.analyst)
             enter(act, standing, person, before=self._head(connection), time="")
 
-    def anchor_head(self) -> None:
-        """Bring the anchor up to the ledger."""
-        self.anchor.write(self.head)
+    def anchor_entry(self, record: Record) -> None:
+        """Bring the anchor up to an entry that is committed; an error says that it is."""
+        try:
+            self.anchor.write(Head(record.sequence, record.hash))
+        except (LedgerUnavailable, LedgerDamaged) as fault:
+            words = f"{fault}; entry {record.sequence} ({record.kind}) is in the ledger all the same"
+            if record.kind == "spend" and record.request is not None:
+                words += ", and asking again with the same request id costs nothing more"
+            raise type(fault)(words) from None
 
     def totals(
         self, connection: Connection, dataset: str, analyst: str | None
@@ -332,7 +359,10 @@ class SqlLedger:
     def _opened(self, connection: Connection, dataset: str) -> Record | None:
         chosen = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "open")
         row = connection.execute(chosen).one_or_none()
-        return None if row is None else self.sound(Record(*row))
+        found = None if row is None else self.sound(Record(*row))
+        if found is not None and not found.facts.keys() >= {"cap", "neighbours", "unit"}:
+            raise LedgerDamaged(f"{self.store.name} does not say what was agreed for {dataset!r}")
+        return found
 
     def _check_anchor(self, connection: Connection, head: Head, anchored: Head | None) -> None:
         if anchored is None or anchored == head:

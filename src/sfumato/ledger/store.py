@@ -27,6 +27,8 @@ os.register_at_fork(
 # Connections of a parent process. A copy of them must be neither used nor closed here.
 _ABANDONED: list[Engine] = []
 
+# A sync or a connection that fails in a commit leaves open whether the commit was made.
+_UNKNOWN = "if a charge was under way, ask again with the same request id to learn of it"
 _UNAVAILABLE = {
     "SQLITE_BUSY": "is locked by another process for too long",
     "SQLITE_LOCKED": "is locked by another process for too long",
@@ -35,7 +37,7 @@ _UNAVAILABLE = {
     "SQLITE_PERM": "cannot be used: permission was denied",
     "SQLITE_AUTH": "cannot be used: permission was denied",
     "SQLITE_CANTOPEN": "cannot be opened: the folder is missing or permission was denied",
-    "SQLITE_IOERR": "cannot be read or written: the disk reports an error, or is full",
+    "SQLITE_IOERR": f"cannot be read or written: the disk reports an error, or is full; {_UNKNOWN}",
     "SQLITE_NOMEM": "cannot be used: there is no memory left",
     "55P03": "is locked by another process for too long",
     "53100": "cannot be written: the disk is full",
@@ -234,6 +236,4 @@ def _words(fault: SQLAlchemyError | sqlite3.Error) -> tuple[type[LedgerUnavailab
                 return kind, words
     if isinstance(cause, sqlite3.Error):
         return LedgerDamaged, "is damaged: what is stored cannot be read"
-    return LedgerUnavailable, (
-        "does not answer; if a charge was under way, ask again with the same request id to learn of it"
-    )
+    return LedgerUnavailable, f"does not answer; {_UNKNOWN}"

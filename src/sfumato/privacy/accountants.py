@@ -86,7 +86,7 @@ class _Filter(ABC):
         """The price of `event` if it fits what remains, else BudgetExceeded; changes nothing either way."""
         price = self.price(event, cost)
         if not (self._spent + price).fits(self._whole):
-            raise BudgetExceeded(f"a charge of {price!r} does not fit the remaining {self.remaining!r}")
+            raise BudgetExceeded(f"a charge of {price.words} does not fit: {self.remaining.words} is left")
         return price
 
     def charge(self, event: Event, cost: Budget | None = None) -> Amount:

@@ -108,5 +108,6 @@ def _scaled(event: Event, count: int) -> Event:
         return RangeEvent(event.range * count, event.name)
     if isinstance(event, ConcentratedEvent):
         return ConcentratedEvent(event.rho * count**2, event.name)
-    assert isinstance(event, BoundedNoiseEvent)
-    return BoundedNoiseEvent(event.sensitivity * count, event.bound, event.power, event.queries)
+    if isinstance(event, BoundedNoiseEvent):
+        return BoundedNoiseEvent(event.sensitivity * count, event.bound, event.power, event.queries)
+    raise InvalidParameter(f"event must be a privacy event, got {shown(event)}")

@@ -171,6 +171,18 @@ class Amount(_Exact):
         inside = ", ".join(f"{name}={decimal(value)}" for name, value in self._numbers().items() if value)
         return f"Amount({inside})"
 
+    @property
+    def words(self) -> str:
+        """The amount for people.
+
+        >>> Amount(epsilon=0.5, delta=1e-6).words, Amount().words
+        ('epsilon 0.5, delta 1e-06', 'nothing')
+        """
+        return (
+            ", ".join(f"{name} {decimal(value)}" for name, value in self._numbers().items() if value)
+            or "nothing"
+        )
+
     def __sub__(self, other: "Amount") -> "Amount":
         """What is left; InvalidParameter if more is taken than there is."""
         mine, theirs = self._numbers(), other._numbers()
