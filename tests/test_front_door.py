@@ -37,6 +37,7 @@ NAMES = {
     *{"ExponentialMean", "InverseMean", "InverseProportion"},
     *{"ApproxDP", "PureDP", "ZCDP"},
     *{"Between", "Counts", "Dataset", "Edges", "Field", "Grid"},
+    *{"GroupedRelease", "Publication", "Question", "publish"},
     *{"MemoryLedger", "Release", "Session", "SqlLedger"},
 }
 # Spellings of types and tables of names: their parts are documented, they themselves can not be.

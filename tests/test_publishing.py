@@ -8,7 +8,8 @@ import pytest
 
 import sfumato as sf
 from sfumato import plan as plans
-from sfumato import publishing
+from sfumato import publishing, session
+from sfumato.data import files
 from sfumato.privacy import Amount
 from sfumato.publication import Publication
 
@@ -142,12 +143,12 @@ def test_nothing_is_charged_for_what_cannot_run(tmp_path, text, rows):
 
 def test_a_failure_after_the_charge_stays_charged_and_a_retry_is_free(tmp_path, monkeypatch):
     plan = written(tmp_path)
-    monkeypatch.setattr(publishing.Result, "of", lambda *_: 1 / 0)
+    monkeypatch.setattr(session, "write_reply", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         publishing.publish(plan)
     assert spent(tmp_path) == Amount(epsilon=1)
     monkeypatch.undo()
-    assert publishing.publish(plan).fresh
+    assert not publishing.publish(plan).fresh
     assert spent(tmp_path) == Amount(epsilon=1)
 
 
@@ -232,3 +233,58 @@ def test_a_seeded_release_is_never_published(tmp_path):
     assert all(release.private for result in made.publication.results for _, release in result.releases)
     seeded = replace(made.publication.results[0].releases[0][1], private=False)
     assert any("NOT PRIVATE" in note for note in seeded.notes)
+
+
+def test_another_plan_or_other_data_under_the_same_request_are_refused(tmp_path):
+    publishing.publish(
+        written(tmp_path, PLAN.replace("epsilon = 1", "epsilon = 1\n[ledger]\ncap.epsilon = 9")), request="r"
+    )
+    others = (PLAN.replace("[0, 100]", "[0, 99]"), ROWS), (PLAN, [*ROWS[1:], (1, "red")])
+    for text, rows in others:
+        with pytest.raises(sf.RequestConflict):
+            publishing.publish(written(tmp_path, text, rows), request="r")
+    assert spent(tmp_path) == Amount(epsilon=1)
+
+
+def test_a_condition_on_the_column_of_the_groups_is_told(tmp_path):
+    text = PLAN.replace('group_by = ["team"]', 'group_by = ["team"]\nwhere = { team = ["red", "blue"] }')
+    made = publishing.publish(written(tmp_path, text))
+    assert made.publication.results[1].where == (("team", "red or blue"),)
+
+
+def test_a_group_is_never_taken_for_a_fact_of_the_table(tmp_path):
+    text = PLAN.replace("team", "label")
+    (tmp_path / "people.csv").write_text("salary,label\n" + "".join(f"{a},{b}\n" for a, b in ROWS))
+    (tmp_path / "plan.toml").write_text(text)
+    rows = publishing.publish(plans.read(tmp_path / "plan.toml")).publication.rows_of_numbers()
+    assert [row["label (group)"] for row in rows] == [None, "red", "blue", "green", None, None, None]
+    assert rows[1]["label"] == "count"
+
+
+def test_what_seeded_bits_drew_is_not_read_as_a_publication(tmp_path):
+    record = json.loads(publishing.publish(written(tmp_path)).reply)
+    record["results"][0]["releases"][0]["release"]["private"] = False
+    with pytest.raises(sf.InvalidParameter):
+        Publication.read(json.dumps(record))
+
+
+def test_an_edited_title_or_comment_is_not_paid_for_again(tmp_path):
+    first = publishing.publish(written(tmp_path))
+    again = publishing.publish(written(tmp_path, "# a comment\n" + PLAN.replace("Salaries", "Wages")))
+    assert again.reply == first.reply
+    assert any("edited since" in words for words in again.warnings)
+    assert spent(tmp_path) == Amount(epsilon=1)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    plan, read = written(tmp_path), files.read
+
+    def swapped(*arguments, **options):
+        found = read(*arguments, **options)
+        (tmp_path / "people.csv").write_text("salary,team\n1,red\n")
+        return found
+
+    monkeypatch.setattr(files, "read", swapped)
+    with pytest.raises(sf.SchemaMismatch, match="changed"):
+        publishing.publish(plan)
+    assert spent(tmp_path) == Amount()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.asked import ask_all
 from sfumato.batch import Batch
 from sfumato.laws import SeededBits
 from sfumato.privacy import Amount
@@ -219,3 +220,96 @@ def test_another_question_under_the_same_request_is_refused(tmp_path):
         with pytest.raises(sf.RequestConflict):
             asking.answer(sf.Count(column="age", budget=sf.PureDP(Fraction(1, 3))), request="mine")
     assert asking.spent == Amount(epsilon=Fraction(1, 3))
+
+
+def test_equal_words_of_other_conditions_are_another_question(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    data = sf.Dataset(
+        {"x": np.arange(9), "t": np.array(["a", "b", "a or b"] * 3)}, unit="row", neighbours="add-remove"
+    )
+    with sf.Session(data, budget=sf.PureDP(1), ledger=url) as asking:
+        asking.answer(sf.Count(column="x", budget=sf.PureDP(0.1)), where={"t": "a or b"}, request="r")
+        with pytest.raises(sf.RequestConflict):
+            asking.answer(sf.Count(column="x", budget=sf.PureDP(0.1)), where={"t": ("a", "b")}, request="r")
+
+
+def test_a_parameter_that_was_added_later_makes_no_other_question():
+    (asked,) = ask_all(dataset(), [Question(query=strong())])
+    assert set(asked.facts()["parameters"]) == {"column", "budget", "neighbours", "nulls"}
+
+
+def test_the_public_facts_of_a_data_set_are_fixed():
+    data = dataset(unit="person", rows_per_unit=2)
+    for name, value in (("rows_per_unit", 1), ("unit", "row"), ("neighbours", "substitution"), ("name", "x")):
+        with pytest.raises(AttributeError, match=f"{name} of a data set is fixed"):
+            setattr(data, name, value)
+    with pytest.raises(TypeError):
+        data.schema["salary"] = sf.Field(bounds=(0, 1))
+
+
+def test_a_closed_session_returns_no_stored_answer(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with sf.Session(dataset(), budget=sf.PureDP(100), ledger=url) as asking:
+        asking.answer(strong(), request="r")
+    with pytest.raises(sf.SfumatoError, match="closed"):
+        asking.answer(strong(), request="r")
+
+
+def test_bits_that_claim_to_be_private_are_known_by_their_type(tmp_path):
+    bits = SeededBits(1)
+    bits.private = True
+    with pytest.raises(sf.InvalidParameter, match="seeded"):
+        sf.Session(dataset(), budget=sf.PureDP(1), ledger=f"sqlite:///{tmp_path / 'ledger.db'}", bits=bits)
+    assert not sf.Session(dataset(), budget=sf.PureDP(100), bits=bits).answer(strong()).private
+
+
+def test_the_relation_is_told_for_parts_groups_and_units():
+    def told(asking, **options):
+        query = sf.Count(column="salary", budget=sf.PureDP(1))
+        answer = asking.answer_by(query, **options) if "by" in options else asking.answer(query, **options)
+        return str(answer).partition("cost: ")[2].partition("\n")[0].partition(", ")[2]
+
+    people = {"unit": "person", "rows_per_unit": 2}
+    assert (
+        told(session("substitution"))
+        == "substitution: one row is replaced by any other; the number of rows is public"
+    )
+    words = "substitution: one row is replaced by any others; the number of rows is private"
+    assert (
+        told(session("substitution"), where={"team": "red"})
+        == told(session("substitution"), by=["team"])
+        == words
+    )
+    words = (
+        "substitution: up to 2 rows of one person are replaced by any others; the number of rows is private"
+    )
+    assert told(session("substitution", **people)) == words
+    words = "add-remove: up to 2 rows of one person are added or removed; the number of rows is private"
+    assert told(session(**people)) == words
+
+
+def test_a_ledger_for_people_refuses_a_session_about_rows(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    people = dataset(unit="person", rows_per_unit=2)
+    with sf.Session(people, budget=sf.PureDP(1), ledger=url) as asking:
+        asking.answer(sf.Count(column="salary", budget=sf.PureDP(0.1)))
+    with pytest.raises(
+        sf.InvalidParameter, match="unit must be that of the ledger, 'person', got unit='row'"
+    ):
+        sf.Session(dataset(), budget=sf.PureDP(1), ledger=url)
+    fewer = dataset(unit="person", rows_per_unit=1)
+    with sf.Session(fewer, budget=sf.PureDP(1), ledger=url) as asking:
+        asking.answer(sf.Count(column="salary", budget=sf.PureDP(0.1)))
+    with pytest.raises(sf.InvalidParameter, match="unit must be that of the ledger"):
+        sf.Session(people, budget=sf.PureDP(1), ledger=sf.MemoryLedger(sf.PureDP(1), neighbours="add-remove"))
+
+
+def test_the_same_frame_under_another_name_is_told(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with sf.Session(dataset(name="one"), budget=sf.PureDP(1), ledger=url) as asking:
+        asking.answer(sf.Count(column="salary", budget=sf.PureDP(0.1)))
+    with (
+        sf.Session(dataset(name="two"), budget=sf.PureDP(1), ledger=url) as asking,
+        pytest.warns(UserWarning, match="charged before under the name 'one'"),
+    ):
+        asking.answer(sf.Count(column="salary", budget=sf.PureDP(0.1)))

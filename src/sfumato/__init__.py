@@ -41,9 +41,13 @@ if TYPE_CHECKING:
         variance,
     )
     from sfumato.grid import Edges, Grid
+    from sfumato.grouped import GroupedRelease
     from sfumato.ledger import MemoryLedger, SqlLedger
     from sfumato.privacy import ZCDP, ApproxDP, PureDP
+    from sfumato.publication import Publication
+    from sfumato.publishing import publish
     from sfumato.quantile_methods import Quantiles
+    from sfumato.question import Question
     from sfumato.release import Release
     from sfumato.session import Session
     from sfumato.statistics import (
@@ -97,6 +101,10 @@ _HOMES = {
         "Variance",
     ],
     "session": ["Session"],
+    "question": ["Question"],
+    "grouped": ["GroupedRelease"],
+    "publishing": ["publish"],
+    "publication": ["Publication"],
     "release": ["Release"],
     "ledger": ["MemoryLedger", "SqlLedger"],
     "privacy": ["ApproxDP", "PureDP", "ZCDP"],
@@ -134,6 +142,7 @@ __all__ = [
     "Field",
     "FirstPassing",
     "Grid",
+    "GroupedRelease",
     "Histogram",
     "InvalidParameter",
     "InverseMean",
@@ -147,8 +156,10 @@ __all__ = [
     "MostCommon",
     "NotSupported",
     "Proportion",
+    "Publication",
     "PureDP",
     "Quantiles",
+    "Question",
     "Release",
     "RequestConflict",
     "SchemaMismatch",
@@ -176,6 +187,7 @@ __all__ = [
     "plan",
     "privacy",
     "proportion",
+    "publish",
     "quantile",
     "quantile_methods",
     "quantiles",

@@ -3,19 +3,22 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
 
 from sfumato.checks import shown
 from sfumato.data.column import Column
+from sfumato.data.conditions import category_words
 from sfumato.data.dataset import Dataset
 from sfumato.errors import InvalidParameter
 from sfumato.grouped import GroupedRelease, Key
-from sfumato.query import Outcome, Query, parameters
+from sfumato.query import Outcome, Query, encode, parameters
 from sfumato.question import Question
 from sfumato.release import Release
 
 Answered = Release | GroupedRelease
+# Of the digest of questions, and of a reply that is no publication.
+FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Asked:
     question: Question
     column: Column
     queries: dict[Key, Query]
+    rows: Mapping[str, Any]
 
     @property
     def any(self) -> Query:
@@ -32,10 +36,16 @@ class Asked:
         return next(iter(self.queries.values()))
 
     def facts(self) -> dict[str, Any]:
-        """All that decides the answer but the data, in JSON's types."""
+        """All that decides the answer but the data, in JSON's types.
+
+        Parameters with their usual values are left out: one that a later version adds must not make another
+        question of this one.
+        """
         keys = [list(key) for key in self.queries]
-        shared = {"statistic": self.any.name, "parameters": parameters(self.any)}
-        return {**shared, "by": list(self.question.by), "keys": keys}
+        usual = {field.name: field.default for field in fields(cast(Any, self.any))}
+        said = {name: value for name, value in parameters(self.any).items() if value != encode(usual[name])}
+        asked = {"statistic": self.any.name, "parameters": said, **self.rows}
+        return {**asked, "by": list(self.question.by), "keys": keys}
 
 
 def ask(data: Dataset, question: Question) -> Asked:
@@ -47,10 +57,12 @@ def ask(data: Dataset, question: Question) -> Asked:
     bound = query.bind(column, data.field(query.column), data.neighbours, data.part(where, by, keys[0]))
     bound.check(column)
     queries = {keys[0]: bound}
+    conditions = data.part(where).among
     for key in keys[1:]:
         # All but the words is the same for every group, so that one event stands for all.
-        queries[key] = replace(bound, among=data.part(where, by, key).among)  # type: ignore[type-var]
-    return Asked(question, column, queries)
+        among = (*conditions, *zip(by, map(category_words, key), strict=True))
+        queries[key] = replace(bound, among=among)  # type: ignore[type-var]
+    return Asked(question, column, queries, data.facts(where))
 
 
 def ask_all(data: Dataset, questions: Sequence[Question]) -> list[Asked]:
@@ -60,26 +72,41 @@ def ask_all(data: Dataset, questions: Sequence[Question]) -> list[Asked]:
     return [ask(data, question) for question in questions]
 
 
-def digest_of(asked: Sequence[Asked]) -> str:
-    """What tells questions apart: a digest of all their public facts."""
-    facts = [one.facts() for one in asked]
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def digest_of(asked: Sequence[Asked], fingerprint: str | None) -> str:
+    """What tells requests apart: a digest of all public facts of the questions, and of the content."""
+    told = [FORMAT, [one.facts() for one in asked], fingerprint]
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write_answers(answers: Sequence[Answered]) -> bytes:
-    """The answers as a stored reply."""
-    return json.dumps([answer.to_dict() for answer in answers]).encode()
+def write_reply(facts: Mapping[str, Any], asked: Sequence[Asked], answers: Sequence[Answered]) -> bytes:
+    """What is kept of the answers: JSON with these facts first, then a result for every question."""
+    results = [_result(one, answer) for one, answer in zip(asked, answers, strict=True)]
+    return json.dumps({**facts, "results": results}, indent=1, ensure_ascii=False, allow_nan=False).encode()
 
 
-def read_answers(stored: bytes, asked: Sequence[Asked]) -> tuple[Answered, ...]:
+def _result(one: Asked, answer: Answered) -> dict[str, Any]:
+    by, query = tuple(one.question.by), one.any
+    listed = answer.releases.items() if isinstance(answer, GroupedRelease) else (((), answer),)
+    among: Sequence[tuple[str, str]] = getattr(query, "among", ())
+    return {
+        "name": one.question.name or f"{query.name} of {query.column}",
+        "statistic": query.name,
+        "column": query.column,
+        "by": list(by),
+        # The conditions come first, then the key of the group.
+        "where": [list(pair) for pair in among[: len(among) - len(by)]],
+        "releases": [{"key": list(key), "release": release.to_dict()} for key, release in listed],
+    }
+
+
+def read_reply(stored: bytes, asked: Sequence[Asked]) -> tuple[Answered, ...]:
     """The answers behind a stored reply: their questions are known, so that the outcomes suffice."""
     answers: list[Answered] = []
-    for record, one in zip(json.loads(stored), asked, strict=True):
-        records = [part["release"] for part in record["releases"]] if one.question.by else [record]
+    for record, one in zip(json.loads(stored)["results"], asked, strict=True):
         releases = {
-            key: Release(query, _outcome(stored_one), private=True)
-            for (key, query), stored_one in zip(one.queries.items(), records, strict=True)
+            key: Release(query, _outcome(part["release"]), private=True)
+            for (key, query), part in zip(one.queries.items(), record["releases"], strict=True)
         }
         by = tuple(one.question.by)
         answers.append(GroupedRelease(by, releases) if by else releases[()])

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.asked import Answered
 from sfumato.data.column import Category
 from sfumato.errors import InvalidParameter
 from sfumato.front import read_release
-from sfumato.grouped import GroupedRelease, Key
+from sfumato.grouped import Key
 from sfumato.privacy import Amount, Budget, Neighbours, budget_from_dict, check_neighbours
-from sfumato.question import Question
 from sfumato.release import Release
 
 FORMAT = 1
@@ -27,16 +25,6 @@ class Result:
     by: tuple[str, ...]
     where: tuple[tuple[str, str], ...]
     releases: tuple[tuple[Key, Release], ...]
-
-    @classmethod
-    def of(cls, question: Question, answer: Answered) -> "Result":
-        """The answer to a question."""
-        listed = answer.releases.items() if isinstance(answer, GroupedRelease) else (((), answer),)
-        releases = tuple(listed)
-        first = releases[0][1]
-        where = tuple(pair for pair in first.among if pair[0] not in question.by)
-        name = question.name or f"{first.query.name} of {first.query.column}"
-        return cls(name, first.query.name, first.query.column, tuple(question.by), where, releases)
 
     @property
     def cost(self) -> str:
@@ -60,6 +48,8 @@ class Result:
         releases = tuple((tuple(part["key"]), read_release(part["release"])) for part in record["releases"])
         if not releases or any(len(key) != len(record["by"]) for key, _ in releases):
             raise ValueError
+        if not all(release.private for _, release in releases):
+            raise ValueError  # seeded bits drew it
         name, statistic, column = (str(record[fact]) for fact in ("name", "statistic", "column"))
         where = tuple((str(condition), str(words)) for condition, words in record["where"])
         return cls(name, statistic, column, tuple(map(str, record["by"])), where, releases)
@@ -90,19 +80,19 @@ class Publication:
     request: str
     plan_digest: str
     version: str
+    versions: Mapping[str, str] = field(default_factory=dict)
     results: tuple[Result, ...]
 
+    def facts(self) -> dict[str, Any]:
+        """All but the results, in JSON's types."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        plain["versions"] = dict(self.versions)
+        exact = {"budget": self.budget.to_dict(), "price": self.price.to_dict()}
+        return {"format": FORMAT, "software": "sfumato", **plain, **exact}
+
     def to_json(self) -> str:
-        """All of it as text; `Publication.read` reads it back."""
-        facts = {name: getattr(self, name) for name in _PLAIN}
-        record = {
-            "format": FORMAT,
-            "software": "sfumato",
-            **facts,
-            "budget": self.budget.to_dict(),
-            "price": self.price.to_dict(),
-            "results": [result.to_dict() for result in self.results],
-        }
+        """All of it as text, which is what a ledger keeps; `Publication.read` reads it back."""
+        record = {**self.facts(), "results": [result.to_dict() for result in self.results]}
         return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -119,17 +109,20 @@ class Publication:
             facts = {name: record[name] for name in _PLAIN}
             _check_facts(facts)
             check_neighbours(facts["neighbours"])
+            versions = {str(package): str(number) for package, number in record["versions"].items()}
             budget, price = budget_from_dict(record["budget"]), budget_from_dict(record["price"])
             if isinstance(budget, Amount) or not isinstance(price, Amount):
                 raise ValueError
             results = tuple(Result.from_dict(part) for part in record["results"])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise InvalidParameter("the text must be a release.json that sfumato release wrote") from None
-        return cls(**facts, budget=budget, price=price, results=results)
+        return cls(**facts, versions=versions, budget=budget, price=price, results=results)
 
     def rows_of_numbers(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Every released number in a row of its own, in full precision, for a table in a file."""
-        columns = tuple(dict.fromkeys(name for result in self.results for name in result.by))
+        names = dict.fromkeys(name for result in self.results for name in result.by)
+        # A column that groups is never taken for one that tells of the number.
+        columns = {name: f"{name} (group)" if name in _TOLD else name for name in names}
         rows = []
         for result in self.results:
             where = "; ".join(f"{column}: {words}" for column, words in result.where)
@@ -142,7 +135,7 @@ class Publication:
                             "statistic": result.statistic,
                             "column": result.column,
                             "where": where,
-                            **{name: _text(named.get(name)) for name in columns},
+                            **{column: _text(named.get(name)) for name, column in columns.items()},
                             "label": label,
                             "value": value,
                             "low": low,
@@ -154,6 +147,7 @@ class Publication:
         return rows
 
 
+_TOLD = ("result", "statistic", "column", "where", "label", "value", "low", "high", "confidence", "cost")
 _PLAIN = (
     "title",
     "about",

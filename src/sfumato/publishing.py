@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from sfumato import __version__
-from sfumato.asked import Answered, ask_all
+from sfumato.asked import ask_all, digest_of
 from sfumato.batch import Batch
 from sfumato.data.dataset import Dataset
 from sfumato.errors import SchemaMismatch
@@ -31,7 +31,8 @@ class Published:
     reply: bytes
     receipt: dict[str, Any]
     fresh: bool
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    remaining: Amount
 
 
 def publish(
@@ -53,52 +54,74 @@ def publish(
         plan: a plan, as `plan.read` gives it.
         ledger: the address of the ledger, in place of that of the plan.
         analyst: who is charged, in place of the name in the plan.
-        request: a name for this release; unless given, it follows from the plan and the content of the file,
-            so that the same plan on the same file is released once.
+        request: a name for this release; unless given, it follows from what is asked and from the content of
+            the file, so that the same questions about the same file are paid for once.
         progress: called with a few words before each step.
         before_charge: called with the name of the request; what it raises comes before the charge.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import sfumato as sf
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "people.csv").write_text("age\\n31\\n45\\n60\\n")
+    >>> _ = (folder / "plan.toml").write_text('''
+    ... version = 1
+    ... title = "Ages"
+    ... data = { path = "people.csv", name = "people", unit = "row", neighbours = "add-remove" }
+    ... budget.epsilon = 1
+    ... columns.age = { type = "integer", bounds = [0, 120] }
+    ... queries = [{ statistic = "mean", column = "age" }]
+    ... ''')
+    >>> sf.publish(sf.plan.read(folder / "plan.toml")).publication.price
+    Amount(epsilon=1.0)
     """
-    from sfumato.data.files import fingerprint
-    from sfumato.ledger.sql import SqlLedger
+    from sfumato.data.file_faults import shown_path
+    from sfumato.data.files import FileFault, fingerprint, stamp
     from sfumato.plan import questions
 
     progress("reading the data")
+    before = stamp(plan.data_path)
     with ThreadPoolExecutor(1) as pool:
         # What needs no data is found while the threads of the reader parse the file.
         ahead = pool.submit(_ahead, plan)
         data = _data(plan)
         rows = _public_rows(plan, data)
         listed = questions(plan, rows=rows)
-        ask_all(data, listed)  # refuses what cannot be answered before a ledger hears of it
-
+        # Refuses what cannot be answered before a ledger hears of it.
+        asked = ask_all(data, listed)
         progress("opening the ledger")
-        books = SqlLedger(ledger or plan.ledger_url)
-        content = fingerprint(plan.data_path, books.key)
-        analyst = analyst or plan.ledger.analyst
-        request = request or _request(plan.digest, data.name, content, analyst)
-        before_charge(request)
-        warnings = _open(books, plan, content)
-        account = books.account(data.name, analyst=analyst)
-        budget = plan.budget.value
-        within = budget if isinstance(budget, ApproxDP) else None
-        fresh = False
+        from sfumato.ledger.sql import SqlLedger  # by now loaded
 
-        with Session(data, budget=budget, ledger=account) as session:
-            batch = session.price(listed, within=within)
-
-            def write(answers: tuple[Answered, ...]) -> bytes:
-                nonlocal fresh
-                fresh = True
+        with SqlLedger(ledger or plan.ledger_url) as books:
+            content = fingerprint(plan.data_path, books.key)
+            if stamp(plan.data_path) != before:
+                # What was read would be charged as what is there now.
+                raise FileFault(shown_path(plan.data_path), "changed")
+            analyst = analyst or plan.ledger.analyst
+            request = request or _request(digest_of(asked, content), data.name, analyst)
+            before_charge(request)
+            warnings = _open(books, plan, content)
+            account = books.account(data.name, analyst=analyst)
+            budget = plan.budget.value
+            within = budget if isinstance(budget, ApproxDP) else None
+            with Session(data, budget=budget, ledger=account) as session:
+                facts = _publication(plan, rows, session.price(listed, within=within), request).facts()
+                fresh = account.entry(request) is None
+                # An interval that is calibrated twice at the same time takes longer than to wait.
                 wait([ahead])
-                results = tuple(map(Result.of, listed, answers))
-                return _publication(plan, rows, batch, request, results).to_json().encode()
-
-            progress("drawing the answers")
-            reply = session.answer_once(
-                listed, request=request, write=write, within=within, fingerprint=content
-            )
-    publication = Publication.read(reply)
-    return Published(publication, reply, _receipt(publication, reply, account), fresh, warnings)
+                progress("drawing the answers")
+                reply = session.answer_once(
+                    listed,
+                    request=request,
+                    facts=facts,
+                    within=within,
+                    fingerprint=content,
+                )
+            publication = Publication.read(reply)
+            receipt = _receipt(publication, reply, account)
+            if publication.plan_digest != plan.digest:
+                warnings += ("the plan was edited since, but asks the same: title and names are as released",)
+            return Published(publication, reply, receipt, fresh, warnings, account.remaining)
 
 
 def _data(plan: Any) -> Dataset:
@@ -153,14 +176,15 @@ def _open(books: Any, plan: Any, content: str) -> tuple[str, ...]:
         if other != plan.data.name
     ]
     if plan.data.name not in books.datasets():
-        books.open(plan.data.name, cap=plan.cap, neighbours=plan.data.neighbours)
-        warnings.append(f"the data set {plan.data.name!r} is new in the ledger; its cap is {plan.cap!r}")
+        books.open(plan.data.name, cap=plan.cap, neighbours=plan.data.neighbours, unit=plan.data.unit)
+        warnings.append(
+            f"the data set {plan.data.name!r} is new in the ledger; its cap is {Amount.of(plan.cap).words}"
+        )
     return tuple(warnings)
 
 
-def _publication(
-    plan: Any, rows: int | None, batch: Batch, request: str, results: tuple[Result, ...]
-) -> Publication:
+def _publication(plan: Any, rows: int | None, batch: Batch, request: str) -> Publication:
+    """The publication before its results are drawn."""
     cost = batch.cost
     return Publication(
         title=plan.title,
@@ -176,7 +200,8 @@ def _publication(
         request=request,
         plan_digest=plan.digest,
         version=__version__,
-        results=results,
+        versions={"python": platform.python_version(), **_versions()},
+        results=(),
     )
 
 
@@ -185,7 +210,7 @@ def _receipt(publication: Publication, reply: bytes, account: Any) -> dict[str, 
     entry = account.entry(publication.request)
     return {
         "format": 1,
-        "software": {"sfumato": __version__, "python": platform.python_version(), **_versions()},
+        "software": {"sfumato": publication.version, **publication.versions},
         "dataset": publication.dataset,
         "analyst": account.analyst,
         "unit": publication.unit,

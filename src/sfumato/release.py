@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in JSON's types; derived entries are for readers and computed anew when read back."""
-        span = self._span()
+        span = self._span
         return {
             "format": FORMAT,
             "software": "sfumato",
@@ -203,15 +204,26 @@ class Release:
 
     def facts(self) -> list[tuple[str, str]]:
         """What is printed below the numbers, as (name, words): cost, method and notes."""
-        relation = f"{self.query.neighbours}: {MEANINGS[self.query.neighbours or 'substitution']}"
         return [
-            ("cost", f"{self.cost!r}, {relation}"),
+            ("cost", f"{self.cost!r}, {self.query.neighbours}: {self._relation()}"),
             ("method", self.method),
             *(("note", n) for n in self.notes),
         ]
 
+    def _relation(self) -> str:
+        """What one person can change, in words; how many rows a part or a table of units has is private."""
+        replaced = self.query.neighbours != "add-remove"
+        changes: int | None = getattr(self.query, "changes", None)
+        if changes is None and not (self.among and replaced):
+            return MEANINGS[self.query.neighbours or "substitution"]
+        rows = 1 if changes is None else changes // 2 if replaced else changes
+        what = "one row is" if rows == 1 else f"up to {rows} rows of one person are"
+        done = "replaced by any others" if replaced else "added or removed"
+        return f"{what} {done}; the number of rows is private"
+
+    @cached_property
     def _span(self) -> Interval | None:
-        """The interval to show, or None for an answer that has none."""
+        """The interval to show, or None for an answer that has none; found once for all that show it."""
         try:
             return self.interval(0.95)
         except NotSupported:
@@ -229,16 +241,15 @@ class Release:
 
     def table(self) -> list[tuple[str, ...]]:
         """Header and rows of text: label, value and 95 % interval, rounded to what the interval supports."""
-        if self._span() is None:
-            return [("", "value"), *((label, str(value)) for label, value, _, _ in self.texts())]
-        return [
-            ("", "value", "95 % interval"),
-            *((label, v, f"[{low}, {high}]") for label, v, low, high in self.texts()),
-        ]
+        rows = self.texts()
+        if not rows[0][2]:
+            return [("", "value"), *((label, value) for label, value, _, _ in rows)]
+        header = ("", "value", "95 % interval")
+        return [header, *((label, value, f"[{low}, {high}]") for label, value, low, high in rows)]
 
     def texts(self) -> list[tuple[str, str, str, str]]:
         """Label, value and ends of the 95 % interval of each number, rounded alike; no ends for a choice."""
-        span, value = self._span(), self.value
+        span, value = self._span, self.value
         labels = [printable(label) for label in self.query.labels()]
         if span is None:
             answers = value if isinstance(value, tuple) else (value,)

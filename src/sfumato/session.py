@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Self
+from warnings import warn
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
-from sfumato.asked import Answered, Asked, ask, ask_all, digest_of, read_answers, write_answers
+from sfumato.asked import FORMAT, Answered, Asked, ask, ask_all, digest_of, read_reply, write_reply
 from sfumato.batch import Batch
 from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
@@ -20,7 +22,7 @@ from sfumato.laws import Bits, default_bits
 from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
 from sfumato.privacy import Amount, ApproxDP, Budget, PureDP
-from sfumato.query import Charged, Cost, Label, Query, raw
+from sfumato.query import Charged, Cost, Label, Query, Released, raw
 from sfumato.question import Question
 from sfumato.release import Release, printable
 from sfumato.statistics.choose import Choose
@@ -90,11 +92,12 @@ class Session:
             raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
         self._bits = bits or default_bits()
         cap = check_budget("budget", budget)
+        self._opened = isinstance(ledger, str)
         self._ledger = open_account(ledger, data, cap) if isinstance(ledger, str) else ledger
         if self._ledger is not None:
             _check_ledger(self._ledger, data, self._bits)
         self._data = data
-        self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name)
+        self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name, unit=data.unit)
         self._open = True
         self._lock, self._process = Lock(), os.getpid()
 
@@ -107,6 +110,8 @@ class Session:
     def close(self) -> None:
         """End the session; what is left of its budget cannot be spent any more."""
         self._open = False
+        if self._opened:
+            self._ledger.ledger.close()  # type: ignore[union-attr]
 
     @property
     def spent(self) -> Amount:
@@ -211,22 +216,22 @@ class Session:
             asked = ask_all(self._data, questions)
             self._charge(self._item(asked, within))
             return self._draw(asked)
-        stored = self.answer_once(questions, request=request, write=write_answers, within=within)
-        return read_answers(stored, ask_all(self._data, questions))
+        stored = self.answer_once(questions, request=request, within=within)
+        return read_reply(stored, ask_all(self._data, questions))
 
     def answer_once(
         self,
         questions: Sequence[Question],
         *,
         request: str,
-        write: Callable[[tuple[Answered, ...]], bytes],
+        facts: Mapping[str, Any] = MappingProxyType({"format": FORMAT}),
         within: ApproxDP | None = None,
         fingerprint: str | None = None,
     ) -> bytes:
         """The reply to a request: written when it is first answered, the same bytes ever after.
 
         Args:
-            write: makes the reply from the answers.
+            facts: public facts in JSON's types, which the reply begins with.
             fingerprint: a keyed fingerprint of the data, which the ledger compares with those of other names.
             questions, request, within: as for `answer_all`.
         """
@@ -236,14 +241,16 @@ class Session:
                 "request needs a ledger in a database, such as ledger='sqlite:///ledger.db', "
                 f"got request={shown(request)}"
             )
+        self._require_open()
         asked = ask_all(self._data, questions)
-        digest = digest_of(asked)
+        digest = digest_of(asked, fingerprint)
         stored: bytes | None = ledger.answered(request, digest)
         if stored is None:
             item = self._item(asked, within)
             self._charge(item, request=request, digest=digest, fingerprint=fingerprint)
-            # Kept before it is returned: if two processes answer one request, both return the first reply.
-            stored = ledger.keep(request, write(self._draw(asked)))
+            # Nobody sees a draw before it is kept: if two processes answer, both return the first reply, and
+            # what a crash discards was never told.
+            stored = ledger.keep(request, write_reply(facts, asked, self._draw(asked)))
         return stored
 
     def price(self, questions: Sequence[Question], *, within: ApproxDP | None = None) -> Batch:
@@ -266,11 +273,15 @@ class Session:
             question = one.question
             columns = self._data.parts(one.column.name, where=question.where, by=question.by, bits=self._bits)
             releases = {
-                key: Release(query, raw(query.law(query.look(column)).sample(self._bits)), self._bits.private)
+                key: self._release(query, query.law(query.look(column)))
                 for (key, query), column in zip(one.queries.items(), columns, strict=True)
             }
             answers.append(GroupedRelease(question.by, releases) if question.by else releases[()])  # type: ignore[arg-type]
         return tuple(answers)
+
+    def _release(self, item: Released, law: Any) -> Release:
+        # The type says whether bits are private; an attribute of one object could be set.
+        return Release(item, raw(law.sample(self._bits)), type(self._bits).private)
 
     def choose(
         self,
@@ -309,8 +320,7 @@ class Session:
             neighbours=self._data.neighbours,
         )
         self._charge(item)
-        law = item.law(scores(self._data.columns))
-        return Release(item, raw(law.sample(self._bits)), self._bits.private)
+        return self._release(item, item.law(scores(self._data.columns)))
 
     def open_stream(
         self,
@@ -372,8 +382,19 @@ class Session:
             if self._ledger is not None:
                 # The session's own cap is tested first, so that a refusal by either leaves both unchanged.
                 self._own.require(item)
-                self._ledger.charge(item, **about)
+                self._ledger.charge(item, **self._known_again(about))
             self._own.charge(item)
+
+    def _known_again(self, about: dict[str, Any]) -> dict[str, Any]:
+        """What is recorded with a charge; in a database also the content, to warn if it has other names."""
+        books = getattr(self._ledger, "ledger", None)
+        if books is None or about.get("fingerprint") is not None:
+            return about
+        content = self._data.fingerprint(books.key)
+        for name in books.names_like(content, besides=self._data.name):
+            words = f"these data were charged before under the name {name!r}: budgets of both add up"
+            warn(words, stacklevel=4)
+        return {**about, "fingerprint": content}
 
     def _bind(self, query: Query) -> tuple[Query, Column]:
         """The query about the whole table, and its column, for a count of a stream."""
@@ -387,7 +408,7 @@ def open_account(url: str, data: Dataset, cap: Budget) -> Ledger:
 
     ledger = SqlLedger(url)
     if data.name not in ledger.datasets():
-        ledger.open(data.name, cap=cap, neighbours=data.neighbours)
+        ledger.open(data.name, cap=cap, neighbours=data.neighbours, unit=data.unit)
     return ledger.account(data.name)
 
 
@@ -396,13 +417,14 @@ def _among(query: Query) -> tuple[tuple[str, str], ...]:
 
 
 def _check_ledger(ledger: Ledger, data: Dataset, bits: Bits) -> None:
-    if not all(hasattr(ledger, part) for part in ("charge", "neighbours", "dataset")):
+    if not all(hasattr(ledger, part) for part in ("charge", "neighbours", "dataset", "unit")):
         raise InvalidParameter(f"ledger must be a ledger such as MemoryLedger, got ledger={shown(ledger)}")
-    if not bits.private:
+    if not type(bits).private:
         raise InvalidParameter("bits must not be seeded when a ledger is kept: such answers are not private")
     for fact, kept, here in (
         ("neighbours", ledger.neighbours, data.neighbours),
         ("dataset", ledger.dataset, data.name),
+        ("unit", ledger.unit, data.unit),
     ):
         if kept != here:
             raise InvalidParameter(f"{fact} must be that of the ledger, {kept!r}, got {fact}={here!r}")
