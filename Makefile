@@ -63,7 +63,7 @@ layers: $(VENV)/.dev  ## Check that imports point downwards
 	@$(BIN)/lint-imports
 
 doctests: $(VENV)/.dev  ## Run the examples in docstrings
-	@$(BIN)/python -m pytest --doctest-modules src/sfumato
+	@XDG_STATE_HOME=$(CURDIR)/build/state $(BIN)/python -m pytest --doctest-modules src/sfumato
 
 bench: $(BENCH_VENV)/.bench  ## Time sfumato beside its peers (an environment of its own); fails if a goal is missed
 	@missed=0; for name in $(BENCHMARKS); do $(BENCH_VENV)/bin/python benchmarks/$$name.py || missed=1; done; exit $$missed

@@ -4,7 +4,11 @@ import json
 import sqlite3
 
 import pytest
+from tests.cli.people import files_of
 from tests.cli.running import called
+
+import sfumato as sf
+from sfumato.ledger.sql import RECENT
 
 OPEN = ("ledger", "open", "people", "--neighbours", "add-remove", "--epsilon")
 
@@ -13,6 +17,16 @@ OPEN = ("ledger", "open", "people", "--neighbours", "add-remove", "--epsilon")
 def opened(home):
     assert called(*OPEN, "0.3")[0] == 0
     return home
+
+
+def damage(connection, old, new, sequence):
+    """Change an entry behind the back of the ledger."""
+    chosen = "select name from sqlite_master where type = 'trigger'"
+    for (trigger,) in connection.execute(chosen).fetchall():
+        connection.execute(f'drop trigger "{trigger}"')
+    connection.execute(
+        f"update ledger_entries set payload = replace(payload, {old}, {new}) where sequence = {sequence}"
+    )
 
 
 def shown(*more):
@@ -27,13 +41,49 @@ def test_looking_at_a_ledger_that_is_not_there_makes_none(home):
     assert not (home / "ledger.db").exists()
 
 
+@pytest.mark.parametrize(
+    "url", ["sqlite+pysqlite:///nothere.db", "sqlite:///nothere.db?timeout=5", "./nothere.db", "empty.db"]
+)
+@pytest.mark.parametrize("name", ["show", "verify"])
+def test_looking_makes_no_ledger_however_it_is_addressed(home, url, name):
+    (home / "empty.db").write_bytes(b"")
+    before = files_of(home)
+    status, printed, complained = called("ledger", name, "--ledger", url)
+    assert (status, printed) == (4, "")
+    assert "there is no ledger" in complained
+    assert files_of(home) == before
+
+
+def test_an_address_that_is_none_is_told(home):
+    status, printed, complained = called("ledger", "show", "--ledger", "oracle://nowhere/x")
+    assert (status, printed) == (2, "")
+    assert "postgresql://" in complained
+
+
+def test_a_data_set_shows_its_own_budget_and_analysts_with_caps_theirs(opened):
+    """Also where the analyst whom nobody named has a cap."""
+    assert called("ledger", "allow", "people", "analyst", "--epsilon", "0.1")[0] == 0
+    assert called("ledger", "allow", "people", "alice", "--epsilon", "0.2")[0] == 0
+    count = sf.Count(budget=sf.PureDP(0.05), neighbours="add-remove")
+    sf.SqlLedger("ledger.db").account("people", analyst="alice").charge(count)
+    (found,) = shown()["datasets"]
+    told = [found[key]["epsilon"] for key in ("cap", "spent", "remaining")]
+    assert told == ["3/10", "1/20", "1/4"]
+    assert [
+        (each["analyst"], *(each[key].get("epsilon", "0") for key in ("cap", "spent", "remaining")))
+        for each in found["analysts"]
+    ] == [("alice", "1/5", "1/20", "3/20"), ("analyst", "1/10", "0", "1/10")]
+    lines = [line.split() for line in called("ledger", "show")[1].splitlines()]
+    assert ["people", "row", "add-remove", "ε", "0.3", "ε", "0.05", "ε", "0.25"] in lines
+    assert ["alice", "people", "ε", "0.2", "ε", "0.05", "ε", "0.15"] in lines
+    assert ["analyst", "people", "ε", "0.1", "nothing", "ε", "0.1"] in lines
+
+
 def test_the_acts_of_a_curator_are_entries_and_amounts_stay_exact(opened):
     assert called("ledger", "renew", "people", "--epsilon", "0.1", "--reason", "a year later")[0] == 0
     status, printed, _ = called("ledger", "allow", "people", "alice", "--epsilon", "0.25")
-    assert (status, printed) == (
-        0,
-        "people, add-remove: cap ε 0.4, of which alice may spend ε 0.25; spent nothing, left ε 0.25\n",
-    )
+    terms, left = "people, by row, add-remove: cap ε 0.4", "spent nothing, left ε 0.25"
+    assert (status, printed) == (0, f"{terms}, of which alice may spend ε 0.25; {left}\n")
     account = shown()["datasets"][0]
     assert (account["cap"]["epsilon"], account["remaining"]["epsilon"]) == ("2/5", "2/5")
     document = shown("people")
@@ -43,6 +93,13 @@ def test_the_acts_of_a_curator_are_entries_and_amounts_stay_exact(opened):
     printed = called("ledger", "show", "people")[1]
     for told in ("data set", "ε 0.4", "a year later", "alice", "Head: entry 3"):
         assert told in printed
+
+
+def test_the_unit_is_told_where_it_is_opened_and_shown(opened):
+    told = called("ledger", "open", "visits", *OPEN[3:], "1", "--unit", "person")
+    assert told[:2] == (0, "visits, by person, add-remove: cap ε 1; spent nothing, left ε 1\n")
+    assert [account["unit"] for account in shown()["datasets"]] == ["row", "person"]
+    assert "person" in called("ledger", "show")[1]
 
 
 def test_a_retired_data_set_stays_closed(opened):
@@ -73,6 +130,8 @@ def test_every_kind_of_budget_has_its_options(home, options, kind):
         ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "-1"),
         ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "1e999999999"),
         ("ledger", "open", "people", "--neighbours", "substitution", "--epsilon", "0.3"),
+        (*OPEN, "0.3", "--unit", "person"),
+        ("ledger", "open", "x", "--neighbours", "add-remove", "--epsilon", "1", "--unit", ""),
         ("ledger", "show", "nobody"),
         ("ledger", "renew", "people", "--epsilon", "1"),
         ("ledger", "renew", "nobody", "--epsilon", "1", "--reason", "x"),
@@ -108,6 +167,14 @@ def test_a_copy_brings_a_ledger_back_and_an_older_one_costs_all_that_was_left(op
     assert shown("--ledger", "third.db")["datasets"][0]["remaining"]["epsilon"] == "0"
 
 
+def test_restore_asks_for_what_backup_wrote_and_for_no_database(opened):
+    words = " ".join(called("ledger", "restore", "--help")[1].split())
+    assert "ledger restore copy.jsonl --ledger ledger.db" in words
+    assert called("ledger", "backup", "copy.jsonl")[0] == 0
+    assert [json.loads(line) for line in (opened / "copy.jsonl").read_text("ascii").splitlines()]
+    assert called("ledger", "restore", "ledger.db", "--ledger", "new.db")[0] == 4
+
+
 def test_an_export_is_for_everybody_and_is_not_replaced_unasked(opened):
     assert called("ledger", "export", "all.json")[0] == 0
     text = (opened / "all.json").read_text()
@@ -117,18 +184,39 @@ def test_an_export_is_for_everybody_and_is_not_replaced_unasked(opened):
     assert (opened / "all.json").read_text() == text
 
 
+@pytest.mark.parametrize("command", ["backup", "export"])
+def test_an_old_copy_stays_until_the_new_one_is_whole(opened, command):
+    assert called("ledger", command, "copy")[0] == 0
+    before = (opened / "copy").read_bytes()
+    books = sf.SqlLedger("ledger.db")
+    for _ in range(RECENT + 2):  # the last entries are checked when a ledger is opened, and older ones later
+        books.renew("people", sf.PureDP(1), reason="aaaa")
+    books.close()
+    with sqlite3.connect(opened / "ledger.db") as connection:
+        damage(connection, "'aaaa'", "'cccc'", 2)
+    status, printed, _ = called("ledger", command, "copy", "--force")
+    assert (status, printed) == (4, "")
+    assert (opened / "copy").read_bytes() == before
+    assert not [name for name in files_of(opened) if "copy" in name and name != "copy"]
+
+
+@pytest.mark.parametrize("command", ["backup", "export"])
+def test_a_copy_replaces_files_alone(opened, command):
+    (opened / "folder").mkdir()
+    (opened / "pipe").symlink_to("/dev/null")
+    for target in ("folder", "pipe"):
+        status, _, complained = called("ledger", command, target, "--force")
+        assert status == 2
+        assert "is no file that could be replaced" in complained
+    assert (opened / "pipe").is_symlink()
+
+
 def test_verify_finds_a_changed_entry_and_exits_with_1(opened):
     assert called("ledger", "renew", "people", "--epsilon", "1", "--reason", "x")[0] == 0
     status, printed, _ = called("ledger", "verify")
     assert (status, printed.startswith("The ledger holds: 2 entries.")) == (0, True)
     with sqlite3.connect(opened / "ledger.db") as connection:
-        for (trigger,) in connection.execute(
-            "select name from sqlite_master where type = 'trigger'"
-        ).fetchall():
-            connection.execute(f'drop trigger "{trigger}"')
-        connection.execute(
-            "update ledger_entries set payload = replace(payload, 'x', 'y') where sequence = 2"
-        )
+        damage(connection, "'x'", "'y'", 2)
     status, printed, complained = called("ledger", "verify")
     assert (status, printed) == (1, "")
     assert "entry 2" in complained

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import polars
 import pytest
@@ -65,7 +66,7 @@ def test_repeated_it_writes_the_same_bytes_and_charges_nothing(home, without_cha
     before = files_of(home / "out")
     status, printed, _ = called(*RELEASE)
     assert (status, files_of(home / "out")) == (0, before)
-    assert "Already released, at ε 1; nothing was charged now." in printed
+    assert "Paid for before, at ε 1; nothing was charged now." in printed
     assert called("release", "plan.toml", "-o", "other")[0] == 0
     assert files_of(home / "other") == before
     assert spent() == 1
@@ -189,7 +190,7 @@ def test_a_process_killed_after_the_charge_is_taken_up_by_the_same_command(home,
     after = files_of(home / "out")
     assert set(after) == FILES
     assert {name: after[name] for name in there} == there
-    assert ("Already released" in printed) == (place != "before-reply")
+    assert "Paid for before, at ε 1; nothing was charged now." in printed
 
 
 @pytest.mark.parametrize("broken", ["results.csv", "release.json", "receipt.json"])
@@ -209,6 +210,33 @@ def test_a_full_disk_after_the_charge_is_told_with_the_way_out(home, without_cha
     assert "kept in the ledger" in complained
     assert called(*RELEASE)[0] == 0
     assert spent() == 1
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_release_that_cannot_be_shown_is_paid_for_and_written(home, more):
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "sfumato", *RELEASE, *more],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+    assert process.returncode == 5
+    assert process.stderr.splitlines()[-1] == (
+        "sfumato: the release is paid for and written to out, but could not be shown: no space left on device"
+    )
+    assert set(files_of(home / "out")) >= FILES
+    assert spent() == 1
+
+
+def test_a_refusal_does_not_wait_for_what_draws_the_report(home, monkeypatch):
+    started = []
+    monkeypatch.setattr("sfumato.report.prepare", lambda: started.append(threading.current_thread().daemon))
+    replaced(home / "plan.toml", "epsilon = 2", "epsilon = 1")
+    assert called(*RELEASE)[0] == 0
+    assert called("release", "plan.toml", "-o", "b", "--again")[0] == 3
+    assert started == [True, True]
 
 
 def test_a_folder_with_something_else_is_refused_before_the_charge(home, without_charts):
@@ -295,6 +323,28 @@ def test_choices_stand_beside_numbers_in_the_tables(home, without_charts):
     assert called(*RELEASE, "--json")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["value", "result", "cost", "choice"])
+def test_groups_named_like_a_column_of_the_tables_keep_a_column_of_their_own(home, without_charts, name):
+    replaced(home / "people.csv", "id,age,income,team,note", f"id,age,income,{name},note")
+    replaced(home / "plan.toml", "[columns.team]", f"[columns.{name}]")
+    replaced(home / "plan.toml", '["team"]', f'["{name}"]')
+    replaced(
+        home / "plan.toml",
+        'name = "teams"\nstatistic = "histogram"\ncolumn = "team"',
+        f'statistic = "most_common"\ncolumn = "{name}"',
+    )
+    assert called(*RELEASE)[0] == 0
+    for table in (
+        polars.read_csv(home / "out" / "results.csv"),
+        polars.read_parquet(home / "out" / "results.parquet"),
+    ):
+        grouped = table.filter(table["statistic"] == "mean")
+        assert grouped[f"{name} (group)"].to_list() == ["red", "blue", "nobody"]
+        assert grouped["result"].to_list() == ["mean income by team"] * 3
+        assert grouped["value"].null_count() == 0
+        assert table.filter(table["statistic"] == "most_common")["choice"].to_list() == ["red"]
+
+
 def test_a_table_without_rows_is_answered_as_any_other(home, without_charts):
     wrong_files(home)
     replaced(home / "plan.toml", '"people.csv"', '"header.csv"')
@@ -323,6 +373,24 @@ def test_the_environment_names_the_ledger_and_the_option_wins(home, without_char
     assert called("release", "plan.toml", "-o", "b", "--ledger", "by-option.db")[0] == 0
     assert spent(ledger="by-option.db") == 1
     assert not (home / "ledger.db").exists()
+
+
+@pytest.mark.parametrize("written", ["own.db", "sqlite:///own.db"])
+def test_a_ledger_that_the_plan_names_goes_before_the_environment(home, without_charts, monkeypatch, written):
+    monkeypatch.setenv("SFUMATO_LEDGER", "from-environment.db")
+    replaced(home / "plan.toml", "[ledger]\n", f'[ledger]\nurl = "{written}"\n')
+    assert called(*RELEASE)[0] == 0
+    assert spent(ledger="own.db") == 1
+    assert called("release", "plan.toml", "-o", "b", "--ledger", "by-option.db")[0] == 0
+    assert spent(ledger="by-option.db") == 1
+    assert not (home / "from-environment.db").exists()
+
+
+def test_the_demo_keeps_to_its_own_ledger(home, without_charts, monkeypatch):
+    monkeypatch.setenv("SFUMATO_LEDGER", "from-environment.db")
+    assert called("demo", "-o", "demo")[0] == 0
+    assert (home / "demo" / "ledger.db").exists()
+    assert not (home / "from-environment.db").exists()
 
 
 def test_analysts_have_caps_of_their_own(home, without_charts):

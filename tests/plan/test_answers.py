@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.plans import EVERY, GOOD, asking, head, one_of_each
 
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
 from sfumato.grouped import GroupedRelease
 from sfumato.laws import SeededBits
 from sfumato.plan import PlanError, check, fields, parse, preview, questions
-from sfumato.plan.binding import assumed_rows, bound, declared_column, groups
+from sfumato.plan.binding import assumed_rows, bound, groups
 from sfumato.plan.queries import KINDS
 from sfumato.privacy import Amount, ApproxDP, PureDP
 from sfumato.session import Session
@@ -238,10 +238,15 @@ def test_the_types_of_a_parquet_file_are_compared_too(tmp_path):
         check(read(file))
 
 
-def test_declared_columns_have_the_kinds_of_what_is_read_from_files():
-    for kind in ("integer", "real", "text", "boolean"):
-        column = declared_column("x", Field(kind=kind), 7)
-        assert (column.kind, column.nullable, column.rows) == (kind, True, 7)
+def test_what_a_file_holds_is_told_by_its_bytes_and_not_by_its_name(tmp_path):
+    from sfumato.plan import read
+
+    file = tmp_path / "plan.toml"
+    file.write_text(GOOD)
+    # A Parquet file under the name of a CSV file: its types are stored, and no guesses.
+    FRAME.with_columns(pl.col("salary").cast(pl.String)).write_parquet(tmp_path / "salaries.csv")
+    with pytest.raises(PlanError, match=r"columns\.salary\.type: is 'integer', but .* stores text"):
+        check(read(file))
 
 
 def test_the_query_of_the_first_group_stands_for_all():

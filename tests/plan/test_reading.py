@@ -14,6 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan import PlanError, parse, read
 from sfumato.plan.positions import positions
 from sfumato.plan.problems import field_words
+from sfumato.plan.values import read_categories
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
 
 
@@ -284,3 +285,22 @@ def test_fields_count_from_one_and_quote_what_is_no_word():
     assert field_words(("queries", 0, "where", "a b")) == 'queries.1.where."a b"'
     assert field_words(("columns", "a\x1bb")) == 'columns."a\\u001bb"'
     assert len(field_words(("columns", "k" * 10_000))) < 100
+
+
+class Compared(str):
+    """Text that counts how often it is compared."""
+
+    times = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+
+def test_a_category_there_twice_is_found_without_comparing_all_pairs():
+    listed = [Compared(f"category {i}") for i in range(2000)]
+    assert read_categories(listed) == tuple(listed)
+    with pytest.raises(ValueError, match="'category 1999' is there twice"):
+        read_categories([*listed, Compared("category 1999")])
+    assert 0 < Compared.times < 10 * len(listed)

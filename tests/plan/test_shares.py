@@ -10,11 +10,11 @@ from tests.plan.plans import asking
 
 from sfumato.batch import Batch
 from sfumato.errors import InvalidParameter
-from sfumato.plan import PlanError, questions
+from sfumato.plan import PlanError, check, preview, questions
 from sfumato.plan import allocation as shares
 from sfumato.plan.allocation import allocate
 from sfumato.plan.binding import bound
-from sfumato.privacy import ZCDP, ApproxDP, PureDP, compose
+from sfumato.privacy import ZCDP, Amount, ApproxDP, FreeEvent, PureDP, compose
 
 MEAN = 'statistic = "mean"\ncolumn = "salary"'
 COUNT = 'statistic = "count"\ncolumn = "hours"'
@@ -58,17 +58,17 @@ def test_what_no_share_asks_for_is_left_unspent():
 
 def test_a_count_of_all_rows_is_free_where_their_number_is_public():
     plan = asking(FREE, MEAN)
-    allocation = allocate(plan)
-    assert allocation.free == (True, False)
-    assert allocation.budgets[1] == plan.budget.value
+    whole = plan.budget.value
+    assert allocate(plan).budgets == (whole, whole)
+    assert isinstance(bound(plan, 0, whole).event, FreeEvent)
     hidden = asking(FREE, MEAN, neighbours="add-remove")
-    assert allocate(hidden).free == (False, False)
+    assert allocate(hidden).budgets == (whole.share(Fraction(1, 2)),) * 2
     several = asking(FREE, MEAN, unit="person")
-    assert allocate(several).free == (False, False)
+    assert allocate(several).budgets == (whole.share(Fraction(1, 2)),) * 2
 
 
 def test_a_plan_of_free_queries_costs_nothing():
-    assert allocate(asking(FREE)).given is None
+    assert preview(asking(FREE)).price == Amount()
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -143,14 +143,13 @@ def test_parts_never_pass_the_budget_and_meet_it_where_all_is_given_out(thousand
         return
     allocation = allocate(plan)
     whole = plan.budget.value
-    assert allocation.given.fits(whole)
-    assert (allocation.given == whole) == all_given
+    given_out = whole if all_given else whole.share(asked)
     if kind == "delta":
         grown = [part.epsilon / allocation.factor for part in allocation.budgets]
-        assert sum(grown) == allocation.given.epsilon
+        assert sum(grown) == given_out.epsilon
         assert sum(part.delta for part in allocation.budgets) <= whole.delta
     else:
-        assert total(allocation.budgets) == allocation.given
+        assert total(allocation.budgets) == given_out
         assert allocation.factor == 1
     for share, part in zip(shares_asked, allocation.budgets, strict=True):
         if share is not None and kind != "delta":
@@ -163,23 +162,23 @@ def batch_of(plan):
 
 
 @pytest.mark.parametrize(
-    "queries",
+    ("queries", "given_out"),
     [
-        [f"{MEAN}\nnoise = 'gaussian'"] * 4,
-        [MEAN, COUNT, 'statistic = "deciles"\ncolumn = "salary"\ngroup_by = ["region"]'] * 10,
-        [f"{MEAN}\naccuracy.error = 500", *[MEAN] * 39],
-        [f"{MEAN}\nshare = 0.02"] * 40,
+        ([f"{MEAN}\nnoise = 'gaussian'"] * 4, 1),
+        ([MEAN, COUNT, 'statistic = "deciles"\ncolumn = "salary"\ngroup_by = ["region"]'] * 10, 1),
+        ([f"{MEAN}\naccuracy.error = 500", *[MEAN] * 39], 1),
+        ([f"{MEAN}\nshare = 0.02"] * 40, Fraction(4, 5)),
     ],
 )
-def test_with_a_delta_shares_grow_and_the_batch_still_costs_at_most_the_budget(queries):
+def test_with_a_delta_shares_grow_and_the_batch_still_costs_at_most_what_was_given_out(queries, given_out):
     plan = asking(*queries, budget="epsilon = 1\ndelta = 1e-6")
     allocation = allocate(plan)
     whole = plan.budget.value
     assert allocation.factor > 1
     batch = batch_of(plan)
-    assert batch.cost.epsilon <= allocation.given.epsilon <= whole.epsilon
+    assert batch.cost.epsilon <= given_out
     assert batch.cost.delta <= whole.delta
-    assert compose([batch.event], delta=whole.delta).epsilon <= allocation.given.epsilon
+    assert compose([batch.event], delta=whole.delta).epsilon <= given_out
     assert batch.composition != "sum of epsilon and delta"
     for i, query in enumerate(plan.queries):
         if query.accuracy is not None:
@@ -201,10 +200,26 @@ def test_the_search_is_short_and_the_same_each_time(monkeypatch):
     monkeypatch.setattr(
         shares, "compose", lambda events, delta: calls.append(1) or compose(events, delta=delta)
     )
-    plan = asking(*[MEAN] * 40, budget="epsilon = 1\ndelta = 1e-6")
-    first = allocate(plan)
-    assert len(calls) <= shares.MOST_EVALUATIONS
-    assert allocate(plan) == first
+    first, second = (asking(*[MEAN] * 40, budget="epsilon = 1\ndelta = 1e-6") for _ in range(2))
+    found = allocate(first)
+    assert 0 < len(calls) <= shares.MOST_EVALUATIONS
+    assert allocate(second) == found
+
+
+def test_what_was_divided_once_is_kept_for_the_same_rows_and_budget(monkeypatch):
+    divided = []
+    found = shares._divided
+    monkeypatch.setattr(shares, "_divided", lambda *facts: divided.append(facts[-1]) or found(*facts))
+    plan = asking(f"{MEAN}\naccuracy.error = 100", MEAN)
+    check(plan)
+    preview(plan)
+    parts = [question.query.budget for question in questions(plan, rows=50_000)]
+    assert divided == [50_000]
+    # Other rows or another budget are another matter.
+    assert allocate(plan, 90_000).budgets[0] != parts[0]
+    assert allocate(plan, None, PureDP(2)).budgets[1] != parts[1]
+    assert divided == [50_000, 90_000, 50_000]
+    assert [*allocate(plan).budgets] == parts
 
 
 def test_one_query_alone_does_not_grow():
@@ -225,7 +240,7 @@ def test_a_mutant_that_does_not_check_the_sum_of_shares_is_noticed(monkeypatch):
         )
 
     monkeypatch.setattr(shares, "_divided", unchecked)
-    assert not allocate(plan).given.fits(plan.budget.value)
+    assert not total(allocate(plan).budgets).fits(plan.budget.value)
 
 
 def test_a_mutant_that_rounds_parts_up_is_noticed():
@@ -244,7 +259,7 @@ def test_a_mutant_that_ignores_a_wanted_accuracy_is_noticed(monkeypatch):
 
 
 def test_a_mutant_that_does_not_check_what_it_grew_is_noticed(monkeypatch):
-    plan = asking(*[MEAN] * 40, budget="epsilon = 1\ndelta = 1e-6")
+    plan, again = (asking(*[MEAN] * 40, budget="epsilon = 1\ndelta = 1e-6") for _ in range(2))
     assert batch_of(plan).cost.epsilon <= 1
     monkeypatch.setattr(shares._Growth, "factor", lambda self: Fraction(3))
-    assert batch_of(plan).cost.epsilon > 1
+    assert batch_of(again).cost.epsilon > 1

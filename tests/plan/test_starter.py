@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.plans import EVERY, GOOD, asking, one_of_each
 
+from sfumato.errors import InvalidParameter
 from sfumato.plan import PlanError, check, json_schema, parse, starter
 from sfumato.plan.model import Plan, Table
 from sfumato.plan.starter import _key, _quoted
@@ -41,6 +42,33 @@ def test_no_value_goes_into_a_starter(tmp_path, name):
     }
     assert text.startswith("#:schema plan.schema.json\n")
     assert ("a guess from the first rows" in text) == name.endswith("csv")
+
+
+def test_the_types_of_a_parquet_file_are_no_guesses_whatever_its_name(tmp_path):
+    file = people(tmp_path, "people.parquet").rename(tmp_path / "people.data")
+    assert "a guess from the first rows" not in starter(file)
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("mine.toml", "people.csv"),
+        ("plans/mine.toml", "../people.csv"),
+        ("plans/deeper/mine.toml", "../../people.csv"),
+    ],
+)
+def test_a_starter_names_its_data_from_where_it_will_stand(tmp_path, target, path, monkeypatch):
+    file = people(tmp_path)
+    text = starter(file, beside=tmp_path / target)
+    assert tomllib.loads(text)["data"]["path"] == path
+    assert "run: sfumato plan check mine.toml\n" in text
+    monkeypatch.chdir(tmp_path)
+    assert starter("people.csv", beside=target) == text
+
+
+def test_a_name_of_a_plan_cannot_break_out_of_its_comment(tmp_path):
+    text = starter(people(tmp_path), beside=tmp_path / "a\nversion = 7\n.toml")
+    assert tomllib.loads(text)["version"] == 1
 
 
 def test_the_check_of_a_starter_names_what_is_missing_until_nothing_is(tmp_path):
@@ -82,7 +110,7 @@ def test_any_name_is_quoted_so_that_toml_reads_it_back(name):
 
 def test_names_that_look_like_toml_stay_names(tmp_path):
     file = tmp_path / "odd.csv"
-    names = ["]", '"', "a.b", "#", "x\\y", "= 1", "[[queries]]", "é", "1"]
+    names = ["]", '"', "a.b", "#", "x\\y", "= 1", "[[queries]]", "é", "1st"]
     pl.DataFrame({name: [1] for name in names}).write_csv(file)
     tree = tomllib.loads(starter(file))
     assert list(tree["columns"]) == names
@@ -177,3 +205,10 @@ def test_all_tables_are_strict_and_frozen():
         assert settings_of["strict"]
         assert settings_of["frozen"]
         assert settings_of["extra"] == "forbid"
+
+
+def test_a_file_without_a_header_puts_no_value_into_a_plan(tmp_path):
+    (tmp_path / "people.csv").write_text("P1,north,3.5\nP2,south,4\n")
+    with pytest.raises(InvalidParameter, match="must name its columns") as caught:
+        starter(tmp_path / "people.csv")
+    assert "P1" not in str(caught.value)

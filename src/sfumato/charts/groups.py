@@ -95,12 +95,13 @@ def _faceted(layers: list[Any], data: list[dict[str, Any]], columns: int, width:
         labelAnchor="start",
     )
     across = whole("columns", columns, least=1, most=100)
+    groups = list(dict.fromkeys(row["group"] for row in data))
     one = alt.layer(*layers, data=alt.Data(values=data), width=width, height=height)
     panels = one.facet(
-        facet=alt.Facet("group:N", sort=None, title=None, header=header),
+        facet=alt.Facet("group:N", sort=groups, title=None, header=header),
         columns=across,
         spacing={"row": 16, "column": 18},
     )
     # A last row with gaps has no axis below the gaps unless every picture has its own.
-    ragged = len({row["group"] for row in data}) % across
+    ragged = len(groups) % across
     return panels.resolve_axis(x="independent") if ragged else panels

@@ -12,7 +12,7 @@ from sfumato.cli import audit_command, choose_epsilon, demo, ledger, plan, relea
 from sfumato.cli.failures import told
 from sfumato.cli.options import each_line, new_group
 from sfumato.cli.output import let_go
-from sfumato.cli.status import PIPE_CLOSED, SHORT
+from sfumato.cli.status import SHORT
 
 ABOUT = "Statistics about people, published without exposing any of them."
 EXAMPLES = each_line(
@@ -71,7 +71,11 @@ def run(arguments: list[str] | None = None) -> None:
         app(args=arguments)
     except (Exception, KeyboardInterrupt) as error:
         status, words = told(error)
-        if status == PIPE_CLOSED:
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:
+            # The interpreter would try again at exit, and end with a status of its own.
             let_go()
         if words:
             sys.stderr.write(f"sfumato: {words}\n")

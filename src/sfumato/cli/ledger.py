@@ -1,8 +1,9 @@
 """`sfumato ledger`: what was spent and what remains, and the curator's acts."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,12 +22,15 @@ from sfumato.cli.options import (
     new_group,
 )
 from sfumato.cli.output import grid_of, in_symbols, output, print_json, stages, warn
-from sfumato.cli.outputs import FORCE, refusing
+from sfumato.cli.outputs import refusing, replacing
 from sfumato.cli.status import DONE, LEDGER, VIOLATED, Refused
 from sfumato.errors import LedgerDamaged
+from sfumato.privacy import Amount
 from sfumato.release import printable
 
 SCHEMA = 1
+# In seconds, for others that write.
+PATIENCE = 60.0
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")]
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)]
 
@@ -56,7 +60,7 @@ def show(
     if dataset is not None and dataset not in names:
         known = ", ".join(map(repr, names)) or "none"
         raise Refused(f"the ledger has no data set {dataset!r}; it has {known}")
-    accounts = [books.account(name) for name in names if dataset in (None, name)]
+    budgets = [_budget(books, name) for name in names if dataset in (None, name)]
     entries = [] if dataset is None else list(books.entries(dataset))
     head = books.head
     if as_json:
@@ -64,24 +68,35 @@ def show(
             {
                 **_document(books),
                 "head": head._asdict(),
-                "datasets": [_account_record(account) for account in accounts],
+                "datasets": [_budget_record(budget) for budget in budgets],
                 **({} if dataset is None else {"entries": [_entry_record(entry) for entry in entries]}),
             }
         )
         return
     console = output()
-    if not accounts:
+    if not budgets:
         console.print("The ledger is empty: no data set was opened yet.")
         return
     rows = [
         (
-            printable(account.dataset),
-            account.neighbours,
-            *(_exact(each, console) for each in (account.cap, account.spent, account.remaining)),
+            *map(printable, (each.dataset, each.unit)),
+            each.neighbours,
+            *_exactly(console, each.cap, each.spent, each.left),
         )
-        for account in accounts
+        for each in budgets
     ]
-    console.print(grid_of(("data set", "neighbours", "cap", "spent", "left"), rows, left=2))
+    console.print(grid_of(("data set", "unit", "neighbours", "cap", "spent", "left"), rows, left=3))
+    people = [account for each in budgets for account in each.analysts]
+    if people:
+        console.print()
+        rows = [
+            (
+                *map(printable, (account.analyst, account.dataset)),
+                *_exactly(console, account.analyst_cap, account.analyst_spent, account.remaining),
+            )
+            for account in people
+        ]
+        console.print(grid_of(("analyst", "data set", "own cap", "spent", "left"), rows, left=2))
     if entries:
         console.print()
         console.print(_entry_table(entries, console))
@@ -128,9 +143,8 @@ def verify(
 def export(target: Target, ledger: LedgerUrl = None, force: Force = False, as_json: Json = False) -> None:
     """Write all entries as JSON, for a reviewer who has no database."""
     books = _opened(ledger)
-    with refusing(), stages("exporting"):
-        _free(target, force)
-        books.export(target)
+    with stages("exporting"), replacing(target, force=force) as new:
+        books.export(new)
     _done(books, as_json, f"All entries are in {target}", file=str(target))
 
 
@@ -138,15 +152,17 @@ def export(target: Target, ledger: LedgerUrl = None, force: Force = False, as_js
 def backup(target: Target, ledger: LedgerUrl = None, force: Force = False, as_json: Json = False) -> None:
     """Write a copy from which the ledger can be restored."""
     books = _opened(ledger)
-    with refusing(), stages("copying"):
-        _free(target, force)
-        books.backup(target)
+    with stages("copying"), replacing(target, force=force) as new:
+        books.backup(new)
     _done(books, as_json, f"The copy is {target}; entries after this one are not in it", file=str(target))
 
 
 @app.command(
     epilog=each_line(
-        "Example: sfumato ledger restore copy.db --ledger ledger.db",
+        "Example: sfumato ledger restore copy.jsonl --ledger ledger.db",
+        "",
+        "The copy is what `sfumato ledger backup copy.jsonl` wrote: text, a JSON record on",
+        "every line.",
         "",
         "What was spent after the copy was made is not in it. If the anchor shows that",
         "something was, the copy is refused; with --accept-loss all that was left of every",
@@ -176,6 +192,12 @@ def open_dataset(
         str,
         typer.Option("--neighbours", metavar="RELATION", help="substitution or add-remove; fixed for ever."),
     ],
+    unit: Annotated[
+        str,
+        typer.Option(
+            "--unit", metavar="NAME", help="Whose privacy: row, or the id column of units; fixed for ever."
+        ),
+    ] = "row",
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -188,7 +210,7 @@ def open_dataset(
 
     cap, relation = budget_of(epsilon, delta, rho), check_neighbours(neighbours)
     books = SqlLedger(ledger or DEFAULT_LEDGER)
-    _told_account(books, books.open(dataset, cap=cap, neighbours=relation), as_json)
+    _told_account(books, books.open(dataset, cap=cap, neighbours=relation, unit=unit), as_json)
 
 
 @app.command()
@@ -238,21 +260,71 @@ def retire(dataset: Dataset, reason: Reason, ledger: LedgerUrl = None, as_json: 
 def _opened(given: str | None) -> Any:
     """A ledger that is there: looking at one must not make it."""
     from sfumato.ledger.sql import SqlLedger
+    from sfumato.ledger.store import Store, read_url
 
     address = given or DEFAULT_LEDGER
-    path = address.removeprefix("sqlite:///") if address.startswith("sqlite:///") else address
-    if "://" not in path and not Path(path).exists():
-        raise Refused(f"there is no ledger {path}; --ledger names another one", LEDGER)
+    url = read_url(address)
+    path = Path(str(url.database)) if url.drivername == "sqlite" else None
+    there = path is None or (path.exists() and path.stat().st_size > 0)
+    if there:
+        store = Store(address, patience=PATIENCE)
+        there = store.version() is not None
+        store.close()
+    if not there:
+        name = path or url.render_as_string(hide_password=True)
+        raise Refused(f"there is no ledger {name}; --ledger names another one", LEDGER)
     return SqlLedger(address)
 
 
-def _free(target: Path, force: bool) -> None:
-    if not target.parent.is_dir():
-        raise Refused(f"{target.parent}: there is no such folder")
-    if target.exists():
-        if not force:
-            raise Refused(f"{target} exists already; {FORCE}")
-        target.unlink()
+class _Budget(NamedTuple):
+    """What a data set has, whoever asks, and the accounts of analysts with caps of their own."""
+
+    dataset: str
+    unit: str
+    neighbours: str
+    cap: Any
+    spent: Any
+    left: Any
+    retired: bool
+    analysts: tuple[Any, ...]
+
+
+def _budget(books: Any, name: str) -> _Budget:
+    from sqlalchemy import select
+
+    from sfumato.ledger.chain import amount_of
+    from sfumato.ledger.schema import entries
+
+    capped = select(entries.c.analyst).where(entries.c.dataset == name, entries.c.kind == "allow")
+    with books.store.reading() as connection:
+        standing, _ = books.totals(connection, name, None)
+        people = sorted(set(connection.scalars(capped)))
+    account, total, retired = books.account(name), standing.total, standing.retired
+    left = Amount() if retired else amount_of(total.fields, total.left)
+    spent = amount_of(total.fields, total.spent)
+    analysts = tuple(books.account(name, analyst=person) for person in people)
+    return _Budget(name, account.unit, account.neighbours, account.cap, spent, left, retired, analysts)
+
+
+def _budget_record(budget: _Budget) -> dict[str, Any]:
+    return {
+        "dataset": budget.dataset,
+        "unit": budget.unit,
+        "neighbours": budget.neighbours,
+        "cap": budget.cap.to_dict(),
+        "spent": budget.spent.to_dict(),
+        "remaining": budget.left.to_dict(),
+        "retired": budget.retired,
+        "analysts": [
+            {
+                "analyst": account.analyst,
+                "cap": account.analyst_cap.to_dict(),
+                "spent": account.analyst_spent.to_dict(),
+                "remaining": account.remaining.to_dict(),
+            }
+            for account in budget.analysts
+        ],
+    }
 
 
 def _document(books: Any) -> dict[str, Any]:
@@ -272,7 +344,8 @@ def _told_account(books: Any, account: Any, as_json: bool) -> None:
         print_json({**_document(books), **_account_record(account)})
         return
     console = output()
-    words = f"{printable(account.dataset)}, {account.neighbours}: cap {_exact(account.cap, console)}"
+    name, unit = map(printable, (account.dataset, account.unit))
+    words = f"{name}, by {unit}, {account.neighbours}: cap {_exact(account.cap, console)}"
     if account.analyst_cap is not None:
         words += f", of which {printable(account.analyst)} may spend {_exact(account.analyst_cap, console)}"
     spent, left = _exact(account.spent, console), _exact(account.remaining, console)
@@ -283,6 +356,7 @@ def _account_record(account: Any) -> dict[str, Any]:
     own = account.analyst_cap
     return {
         "dataset": account.dataset,
+        "unit": account.unit,
         "neighbours": account.neighbours,
         "analyst": account.analyst,
         "cap": account.cap.to_dict(),
@@ -311,6 +385,10 @@ def _entry_table(entries: list[Any], console: Any) -> Any:
         named = (entry.time[:16].replace("T", " "), entry.kind, entry.analyst or "", about)
         rows.append((str(entry.sequence), *map(printable, named), words))
     return grid_of(("entry", "time (UTC)", "what", "analyst", "request or reason", "amount"), rows, left=5)
+
+
+def _exactly(console: Any, *amounts: Any) -> Iterator[str]:
+    return (_exact(amount, console) for amount in amounts)
 
 
 def _exact(amount: Any, console: Any) -> str:

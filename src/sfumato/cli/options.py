@@ -1,5 +1,6 @@
 """Options that several commands take, each written once."""
 
+import os
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -20,14 +21,19 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that are the
 PlanFile = Annotated[
     Path, typer.Argument(metavar="PLAN", help="A plan file, such as plan.toml.", show_default=False)
 ]
+_LEDGER = f"A path such as {DEFAULT_LEDGER}, or a URL such as postgresql://user@host/name."
 LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", envvar=LEDGER_VARIABLE, help=_LEDGER, show_default=False),
+]
+# The variable stands behind the ledger that a plan names, so that it is not read in place of the option.
+LedgerOfPlan = Annotated[
     str | None,
     typer.Option(
         "--ledger",
         metavar="URL",
-        envvar=LEDGER_VARIABLE,
-        help=f"A path such as {DEFAULT_LEDGER}, or a URL such as postgresql://user@host/name.",
-        show_default=False,
+        help=_LEDGER,
+        show_default=f"that of the plan, else ${LEDGER_VARIABLE}, else {DEFAULT_LEDGER} beside the plan",
     ),
 ]
 Dataset = Annotated[
@@ -53,6 +59,13 @@ def new_group(name: str, words: str, **more: Any) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         **more,
     )
+
+
+def ledger_of(plan: Any, given: str | None) -> str:
+    """The ledger of a release: the one given, else the plan's own, else that of the environment."""
+    named = None if plan.ledger.url is not None else os.environ.get(LEDGER_VARIABLE)
+    address: str = given or named or plan.ledger_url
+    return address
 
 
 def budget_of(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:

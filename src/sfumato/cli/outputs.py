@@ -14,18 +14,10 @@ FORCE = "give another place, or --force to replace it"
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file durably; after any crash it is the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _settle(path.parent)
+    with _in_place_of(path) as temporary, temporary.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_new(path: Path, content: bytes, *, force: bool) -> None:
@@ -36,6 +28,20 @@ def write_new(path: Path, content: bytes, *, force: bool) -> None:
         if path.parent != Path():
             path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)
+
+
+@contextmanager
+def replacing(path: Path, *, force: bool) -> Iterator[Path]:
+    """A new name to write to, which takes the place of a file once all is there; an old one stays so long."""
+    with refusing():
+        if not path.parent.is_dir():
+            raise Refused(f"{path.parent}: there is no such folder")
+        if _exists(path) and not force:
+            raise Refused(f"{path} exists already; {FORCE}")
+        if _exists(path) and not path.is_file():
+            raise Refused(f"{path} is no file that could be replaced")
+        with _in_place_of(path) as temporary:
+            yield temporary
 
 
 @contextmanager
@@ -64,6 +70,19 @@ def refusing(status: int = UNUSABLE, more: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         raise Refused(reason(error) + more, status) from error
+
+
+@contextmanager
+def _in_place_of(path: Path) -> Iterator[Path]:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _settle(path.parent)
 
 
 def _exists(path: Path) -> bool:

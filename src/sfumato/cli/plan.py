@@ -1,8 +1,5 @@
 """`sfumato plan`: a plan begun, checked, previewed, and its schema for editors."""
 
-import json
-import os
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -50,13 +47,7 @@ def new(
     """Write a commented plan to complete, from the header and the types alone."""
     from sfumato import plan
 
-    # The starter takes the plan to stand beside the file.
-    beside = json.dumps(os.path.relpath(file, target.parent), ensure_ascii=False)
-    text = re.sub(
-        r"^path = .*$", lambda _: f"path = {beside}", plan.starter(file), count=1, flags=re.MULTILINE
-    )
-    text = text.replace("sfumato plan check plan.toml", f"sfumato plan check {target.name}")
-    write_new(target, text.encode(), force=force)
+    write_new(target, plan.starter(file, beside=target).encode(), force=force)
     if as_json:
         print_json({"schema": SCHEMA, "version": sfumato.__version__, "plan": str(target)})
         return

@@ -16,12 +16,12 @@ from rich.text import Text
 
 import sfumato
 from sfumato.cli.failures import reason
-from sfumato.cli.options import Force, Json, LedgerUrl, PlanFile, each_line
+from sfumato.cli.options import Force, Json, LedgerOfPlan, PlanFile, each_line, ledger_of
 from sfumato.cli.output import in_symbols, output, print_json, stages, warn
 from sfumato.cli.outputs import folder_for, write_file
 from sfumato.cli.published import print_results
 from sfumato.cli.status import UNWRITTEN, Refused
-from sfumato.errors import MissingExtra, SfumatoError
+from sfumato.errors import MissingExtra
 from sfumato.release import printable
 
 EXAMPLES = each_line(
@@ -34,8 +34,8 @@ EXAMPLES = each_line(
     "cost; --again draws anew, and pays again.",
     "",
     "Exit status: 0 done, 2 the plan or a file cannot be used, 3 the budget does not",
-    "suffice, 4 the ledger cannot be used, 5 paid for but not written: run the same",
-    "command again, which costs nothing.",
+    "suffice, 4 the ledger cannot be used, 5 paid for but not all was written: run",
+    "the same command again, which costs nothing.",
 )
 SCHEMA = 1
 RELEASE, RECEIPT, CSV, PARQUET, REPORT = (
@@ -53,7 +53,7 @@ def release(
     folder: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the files go.", show_default=False)
     ],
-    ledger: LedgerUrl = None,
+    ledger: LedgerOfPlan = None,
     analyst: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who is charged, in place of the name in the plan.")
     ] = None,
@@ -79,7 +79,7 @@ def release(
     released(
         asked,
         folder,
-        ledger=ledger,
+        ledger=ledger_of(asked, ledger),
         analyst=analyst,
         request=request,
         again=again,
@@ -108,8 +108,8 @@ def released(
     if again and request is not None:
         raise typer.BadParameter("--again makes a request of its own, and goes without --request")
     notes: list[str] = []
-    # While the answers are drawn, and not before it is known that there will be some.
-    loading = Thread(target=sfumato.report.prepare)
+    # While the answers are drawn, and not before it is known that there will be some; an error does not wait.
+    loading = Thread(target=sfumato.report.prepare, daemon=True)
 
     def before_charge(name: str) -> None:
         if not force:
@@ -137,11 +137,16 @@ def released(
             # Not before: a bar that is drawn meanwhile would run through them.
             for words in notes:
                 warn(words)
-    left = _remaining(plan, ledger, analyst)
-    if as_json:
-        print_json(_record(published, folder, written, left))
-    else:
-        _print(published, folder, written, left)
+    try:
+        if as_json:
+            print_json(_record(published, folder, written))
+        else:
+            _print(published, folder, written)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        words = f"the release is paid for and written to {folder}, but could not be shown: {reason(error)}"
+        raise Refused(words, UNWRITTEN) from error
     return written
 
 
@@ -198,7 +203,12 @@ def _tables(publication: Any) -> dict[str, bytes]:
     words = [None if _is_number(row["value"]) else str(row["value"]) for row in rows]
     if any(word is not None for word in words):
         rows = [
-            {**row, "value": row["value"] if word is None else None, "choice": word}
+            # A column of groups with this name keeps its own place.
+            {
+                **{"choice (group)" if name == "choice" else name: fact for name, fact in row.items()},
+                "value": row["value"] if word is None else None,
+                "choice": word,
+            }
             for row, word in zip(rows, words, strict=True)
         ]
     frame = polars.DataFrame(rows, infer_schema_length=None)
@@ -212,18 +222,7 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _remaining(plan: Any, url: str | None, analyst: str | None) -> Any:
-    """What is left for the analyst; None where that cannot be told."""
-    from sfumato.ledger.sql import SqlLedger
-
-    try:
-        books = SqlLedger(url or plan.ledger_url)
-        return books.account(plan.data.name, analyst=analyst or plan.ledger.analyst).remaining
-    except SfumatoError:
-        return None
-
-
-def _print(published: Any, folder: Path, written: list[str], left: Any) -> None:
+def _print(published: Any, folder: Path, written: list[str]) -> None:
     console, publication = output(), published.publication
     if publication.title:
         console.print(Text(printable(publication.title), style="bold underline"))
@@ -235,16 +234,15 @@ def _print(published: Any, folder: Path, written: list[str], left: Any) -> None:
             f"Charged: {price}, by {publication.composition}, for all of it together.", soft_wrap=True
         )
     else:
-        console.print(f"Already released, at {price}; nothing was charged now.", soft_wrap=True)
-    if left is not None:
-        name = printable(publication.dataset)
-        console.print(f"Left for {name}: {in_symbols(left, console)}.", soft_wrap=True)
+        console.print(f"Paid for before, at {price}; nothing was charged now.", soft_wrap=True)
+    left = in_symbols(published.remaining, console)
+    console.print(f"Left for {printable(publication.dataset)}: {left}.", soft_wrap=True)
     console.print(f"Written to {folder}: {', '.join(written)}", soft_wrap=True)
     if REPORT in written:
         console.print(Text(f"Open the report: {folder / REPORT}", style="bold green"), soft_wrap=True)
 
 
-def _record(published: Any, folder: Path, written: list[str], left: Any) -> dict[str, Any]:
+def _record(published: Any, folder: Path, written: list[str]) -> dict[str, Any]:
     publication = published.publication
     return {
         "schema": SCHEMA,
@@ -253,7 +251,7 @@ def _record(published: Any, folder: Path, written: list[str], left: Any) -> dict
         "request": publication.request,
         "price": publication.price.to_dict(),
         "composition": publication.composition,
-        "remaining": None if left is None else left.to_dict(),
+        "remaining": published.remaining.to_dict(),
         "warnings": list(published.warnings),
         "folder": str(folder),
         "files": written,

@@ -33,15 +33,11 @@ class Allocation:
 
     Args:
         budgets: for each query, in order; the whole budget, of which nothing is spent, where it is free.
-        free: whether the query costs nothing.
         factor: by which the epsilons of shares grew, because all are paid for as one batch.
-        given: the part of the budget that was given out.
     """
 
     budgets: tuple[Budget, ...]
-    free: tuple[bool, ...]
     factor: Fraction
-    given: Budget | None
 
 
 def allocate(plan: Plan, rows: int | None = None, budget: Budget | None = None) -> Allocation:
@@ -52,15 +48,24 @@ def allocate(plan: Plan, rows: int | None = None, budget: Budget | None = None) 
         budget: another one in place of that of the plan.
     """
     whole = plan.budget.value if budget is None else budget
+    size = plan.data.rows if rows is None else rows
+    # A check, a preview and a release ask for the same; threads that come together find equal ones.
+    kept = plan._allocated
+    if (size, whole) not in kept:
+        kept[size, whole] = _allocate(plan, whole, size)
+    found: Allocation = kept[size, whole]
+    return found
+
+
+def _allocate(plan: Plan, whole: Budget, rows: int | None) -> Allocation:
     count = len(plan.queries)
     trial = whole.share(Fraction(1, count))
     free = tuple(isinstance(bound(plan, i, trial, rows).event, FreeEvent) for i in range(count))
     paying = [i for i in range(count) if not free[i]]
     _refuse_shares_of_nothing(plan, free)
     if not paying:
-        return Allocation((whole,) * count, free, Fraction(1), None)
+        return Allocation((whole,) * count, Fraction(1))
     sizes, deltas = _divided(plan, whole, paying, rows)
-    given = _budget(whole, sum(sizes.values(), Fraction(0)), sum(deltas.values(), Fraction(0)))
     factor = Fraction(1)
     growing = [i for i in paying if plan.queries[i].accuracy is None]
     if isinstance(whole, ApproxDP) and growing and len(paying) > 1:
@@ -69,7 +74,7 @@ def allocate(plan: Plan, rows: int | None = None, budget: Budget | None = None) 
         whole if free[i] else _budget(whole, sizes[i] * (factor if i in growing else 1), deltas[i])
         for i in range(count)
     ]
-    return Allocation(tuple(budgets), free, factor, given)
+    return Allocation(tuple(budgets), factor)
 
 
 def _budget(kind: Budget, size: Fraction, delta: Fraction) -> Budget:

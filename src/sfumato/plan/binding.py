@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from sfumato.data.column import Column
 from sfumato.data.dataset import Dataset, Field
 from sfumato.errors import SfumatoError
 from sfumato.plan.model import Plan, QueryTable
@@ -14,16 +13,6 @@ from sfumato.query import Query
 
 # Where the number of rows is public and no one has said it, checks go by this one.
 UNSAID_ROWS = 10_000
-
-
-def declared_column(name: str, field: Field, rows: int) -> Column:
-    """A column of the declared kind without data: its name, kind and number of rows are public.
-
-    >>> column = declared_column("age", Field(kind="integer"), 1000)
-    >>> column.kind, column.nullable, column.rows
-    ('integer', True, 1000)
-    """
-    return replace(_blank({name: field}).column(name), rows=rows)
 
 
 def _blank(schema: dict[str, Field], **facts: Any) -> Dataset:

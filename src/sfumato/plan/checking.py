@@ -180,7 +180,7 @@ def _facts(plan: Plan, query: QueryTable, place: Place) -> Found:
 
 
 def _strangers(place: Place, listed: tuple[object, ...], name: str, column: ColumnTable) -> Found:
-    known = column.categories or ()
+    known = dict.fromkeys(column.categories or ())
     for item in listed:
         if item not in known and type(item) is _HOLDS[column.type]:
             close = difflib.get_close_matches(str(item), [str(each) for each in known], n=1)
@@ -301,14 +301,16 @@ def _bind(plan: Plan) -> None:
 def _header(plan: Plan) -> None:
     """Whether the file has the columns, if it is there; nothing but its header is read."""
     from sfumato.data import files
+    from sfumato.data.file_bytes import look
 
     if not plan.data_path.exists():
         return
     try:
         stored = dict(files.header(plan.data_path))
+        # The types of a CSV file are guesses.
+        typed = look(plan.data_path).holds == "parquet"
     except SfumatoError as error:
         raise plan.error(("data", "path"), str(error)) from None
-    typed = plan.data_path.suffix.lower() in (".parquet", ".pq")
     found: list[tuple[Place, str]] = []
     for name, column in plan.columns.items():
         if name not in stored:

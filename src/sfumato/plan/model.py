@@ -325,6 +325,7 @@ class Plan(Table):
     _text: str = PrivateAttr(default="")
     _lines: Mapping[Place, int] = PrivateAttr(default_factory=dict)
     _declared: Any = PrivateAttr(default=None)
+    _allocated: dict[tuple[int | None, Budget], Any] = PrivateAttr(default_factory=dict)
 
     @property
     def cap(self) -> Budget:

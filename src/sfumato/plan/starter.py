@@ -1,11 +1,15 @@
 """A plan to begin with, from the names and types of a file alone."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from sfumato.data.column import Kind
+from sfumato.data.file_faults import is_number
+from sfumato.errors import InvalidParameter
 from sfumato.plan.queries import KINDS
+from sfumato.release import printable
 
 SCHEMA_FILE = "plan.schema.json"
 # What TOML refuses in text, and what some editors take for the end of a line.
@@ -92,7 +96,7 @@ column = {column}
 """
 
 
-def starter(path: str | Path) -> str:
+def starter(path: str | Path, *, beside: str | Path | None = None) -> str:
     """A commented plan for a file, to be filled in; made from its header and types.
 
     Guarantee:
@@ -100,6 +104,7 @@ def starter(path: str | Path) -> str:
 
     Args:
         path: the CSV or Parquet file.
+        beside: the file that the plan will be written to; plan.toml in the folder of the data unless given.
 
     Raises:
         FileFault: the file cannot be read.
@@ -117,15 +122,33 @@ def starter(path: str | Path) -> str:
     <BLANKLINE>
     """
     from sfumato.data import files
+    from sfumato.data.file_bytes import look
 
     file = Path(path)
+    target = file.with_name("plan.toml") if beside is None else Path(beside)
     columns = files.header(file)
-    typed = file.suffix.lower() in (".parquet", ".pq")
+    if any(map(is_number, (column for column, _ in columns))):
+        raise InvalidParameter(
+            "the first line of the file must name its columns, but it holds a number, as a line of data does: "
+            "give the columns names, so that no value gets into the plan"
+        )
+    typed = look(file).holds == "parquet"
     name = re.sub(r"(\.csv|\.parquet|\.pq|\.gz)+$", "", file.name, flags=re.IGNORECASE) or "data"
     head = _HEAD.format(
-        schema=SCHEMA_FILE, plan="plan.toml", title=_quoted(name), path=_quoted(file.name), name=_quoted(name)
+        schema=SCHEMA_FILE,
+        plan=printable(target.name),
+        title=_quoted(name),
+        path=_quoted(_from(target.parent, file)),
+        name=_quoted(name),
     )
     return head + "".join(_columns(columns, typed=typed)) + _queries(columns)
+
+
+def _from(folder: Path, file: Path) -> str:
+    try:
+        return os.path.relpath(file, folder)
+    except ValueError:  # on another drive
+        return str(file.absolute())
 
 
 def _columns(columns: tuple[tuple[str, Kind | None], ...], *, typed: bool) -> Iterator[str]:

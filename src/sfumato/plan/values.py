@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -150,14 +151,10 @@ def read_categories(value: object) -> tuple[Category, ...]:
     listed = _items(value, "categories", read_category)
     if len(set(map(type, listed))) > 1:
         raise ValueError(f"must be all text, all whole numbers or all true and false, got {seen(value)}")
-    twice = next((item for item in listed if listed.count(item) > 1), None) if _repeats(listed) else None
+    twice = next((item for item, times in Counter(listed).items() if times > 1), None)
     if twice is not None:
         raise ValueError(f"must name each category once, but {seen(twice)} is there twice")
     return listed
-
-
-def _repeats(listed: tuple[Any, ...]) -> bool:
-    return len(set(listed)) < len(listed)
 
 
 def read_one_or_more(value: object) -> tuple[Category, ...]:

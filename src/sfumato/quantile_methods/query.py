@@ -125,7 +125,7 @@ class Quantiles(Bounded):
         facts = self.facts if self._counted is None else self._counted.settled(1)
         self._pick(facts)[0].check(facts)
 
-    @property
+    @cached_property
     def orders(self) -> Orders:
         """The distinct orders, increasing."""
         return tuple(sorted(set(self._asked)))

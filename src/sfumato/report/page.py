@@ -29,6 +29,7 @@ class Section:
     """One result, ready for the page."""
 
     anchor: str
+    # What the plan calls it, where that is not what it would be called anyway.
     name: str
     heading: words.Phrase
     reading: str
@@ -108,12 +109,16 @@ def prepare() -> None:
         svg(values_with_intervals([{"label": "", "value": 0, "low": -1, "high": 1}]), alt="", prefix="none")
 
 
-@cache
 def _template() -> Any:
     try:
         import jinja2
     except ImportError as error:
         raise MissingExtra('a report needs the package jinja2: pip install "sfumato[charts]"') from error
+    return _compiled(jinja2)
+
+
+@cache
+def _compiled(jinja2: Any) -> Any:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("sfumato.report", "templates"),
         autoescape=True,
@@ -137,7 +142,7 @@ def _section(place: int, result: "Result") -> Section:
     scalar = found[0] if len(found) == 1 and len(found[0].cells) == 1 and not result.by else None
     return Section(
         anchor=f"result-{place + 1}",
-        name=words.plain(result.name),
+        name=_title(result.name, words.text(heading)),
         heading=heading,
         reading=words.how_to_read(query),
         figure=figure(query, found, heading, f"r{place + 1}"),
@@ -152,6 +157,11 @@ def _section(place: int, result: "Result") -> Section:
         facts=tuple(_parameters(first)),
         scalar=scalar,
     )
+
+
+def _title(name: str, heading: str) -> str:
+    given = words.plain(name)
+    return "" if given.casefold() == heading.casefold() else given[:1].upper() + given[1:]
 
 
 def _notes(

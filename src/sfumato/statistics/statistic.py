@@ -268,7 +268,11 @@ class Statistic(ABC):
         """What one person can change, if the noise is scaled for it."""
         if self.changed_rows == 1:
             return ()
-        return (f"one person can add or remove up to {self.changes:,} rows; the noise is scaled for it",)
+        kept = self.changed_rows // 2 if self.neighbours == "substitution" else self.changed_rows
+        if kept == 1:
+            return ("one person can leave a group and join another; the noise is scaled for it",)
+        used = f"at most {kept:,} rows of each person are used, and further ones are left out at random"
+        return (f"{used}: the answer is about the rows used, and the noise is scaled for it",)
 
 
 def checked_conditions(among: object) -> tuple[tuple[str, str], ...]:
