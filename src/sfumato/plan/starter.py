@@ -129,7 +129,7 @@ def starter(path: str | Path, *, beside: str | Path | None = None) -> str:
     columns = files.header(file)
     if any(map(is_number, (column for column, _ in columns))):
         raise InvalidParameter(
-            "the first line of the file must name its columns, but it holds a number, as a line of data does: "
+            "the first line of the file must name its columns, but it holds a number, as a line of data: "
             "give the columns names, so that no value gets into the plan"
         )
     typed = look(file).holds == "parquet"
