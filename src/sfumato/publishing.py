@@ -175,6 +175,11 @@ def _open(books: Any, plan: Any, content: str) -> tuple[str, ...]:
         for other in books.names_like(content)
         if other != plan.data.name
     ]
+    if books.came_after is not None:
+        count = books.came_after.sequence
+        warnings.append(
+            f"another ledger, with {count:,} entries, was here before: its charges are not counted"
+        )
     if plan.data.name not in books.datasets():
         books.open(plan.data.name, cap=plan.cap, neighbours=plan.data.neighbours, unit=plan.data.unit)
         warnings.append(

@@ -287,3 +287,19 @@ def test_the_anchor_of_another_ledger_is_refused(tmp_path):
         sf.SqlLedger(tmp_path / "one", anchor=tmp_path / "two.anchor")
     with pytest.raises(sf.InvalidParameter, match="anchor must be the path"):
         sf.SqlLedger(tmp_path / "one", anchor=7)
+
+
+def test_a_ledger_that_replaces_a_deleted_one_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "ledger.db"
+    first = sf.SqlLedger(path)
+    first.open("people", cap=sf.PureDP(1), neighbours="add-remove")
+    assert first.came_after is None
+    assert sf.SqlLedger(path).came_after is None
+    head = first.head
+    first.close()
+    for file in tmp_path.glob("ledger.db*"):
+        file.unlink()
+    assert sf.SqlLedger(path).came_after == head
+    assert sf.SqlLedger(path).came_after is None
+    assert sf.SqlLedger(tmp_path / "other.db").came_after is None

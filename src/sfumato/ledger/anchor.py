@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
@@ -27,6 +28,22 @@ def default_anchor(identity: str) -> Path:
     """Where the head of a ledger is anchored unless the curator says otherwise."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "sfumato" / "anchors" / f"{identity}.anchor"
+
+
+def predecessor(anchor: Path, ledger: str, identity: str) -> Head | None:
+    """The head of another ledger that was at this place before, once; this one is remembered in its stead.
+
+    A ledger that was deleted leaves its anchor behind. What it charged is not in the one that follows.
+    """
+    note = anchor.with_name(f"{sha256(ledger.encode()).hexdigest()[:32]}.place")
+    try:
+        known = note.read_text("ascii").strip() if note.exists() else identity
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(f"{identity}\n", "ascii")
+    except (OSError, ValueError):
+        return None  # it is a courtesy; the anchor itself speaks up where it cannot be written
+    before = anchor.with_name(f"{known}{anchor.suffix}")
+    return None if known == identity or not before.exists() else Anchor(before).read()
 
 
 class Anchor:

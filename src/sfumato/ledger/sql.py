@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
 from sfumato.laws import SystemBits
 from sfumato.ledger import copies, failpoints
 from sfumato.ledger.account import Account
-from sfumato.ledger.anchor import Anchor, default_anchor
+from sfumato.ledger.anchor import Anchor, default_anchor, predecessor
 from sfumato.ledger.chain import (
     Act,
     Head,
@@ -111,6 +111,12 @@ class SqlLedger:
         place = default_anchor(self.identity) if anchor is None else Path(anchor)
         self.anchor = Anchor(place, patience=seconds)
         self.anchored_before = self._open_anchor()
+        # Where the anchor is in its usual place: the head of a ledger that this one came after, told once.
+        self.came_after = (
+            predecessor(place, str(self.store.path), self.identity)
+            if anchor is None and self.store.sqlite
+            else None
+        )
 
     def _open_anchor(self) -> bool:
         # The anchor is read first: what is anchored was committed, so what is read later must contain it.

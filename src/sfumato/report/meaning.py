@@ -1,6 +1,7 @@
 """What a budget promises one person, in words and in a small table; rounded against ourselves."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -55,8 +56,13 @@ def meaning(price: Any) -> Meaning:
     elif delta:
         kind = "approximate"
     limit = float(epsilon)
+    pairs = [(limit, float(delta))]
+    if rho:
+        # A test is bounded at every delta, and best at one that suits its false alarms.
+        deltas = [Fraction(1, parts) for parts in (2, 3, 5, 10, 20, 50, 100, 1000, 10**4, 10**6)]
+        pairs = [(float(zcdp_to_approx(ZCDP(rho), delta).epsilon), float(delta)) for delta in deltas]
     rows = tuple(
-        _belief(x, limit) if kind == "pure" else _alarm(x, limit, float(delta))
+        _belief(x, limit) if kind == "pure" else _alarm(x, pairs)
         for x in (_BELIEFS if kind == "pure" else _FALSE_ALARMS)
     )
     return Meaning(
@@ -100,10 +106,12 @@ def _belief(percent: int, epsilon: float) -> Row:
     return _row(percent, after, least)
 
 
-def _alarm(percent: int, epsilon: float, delta: float) -> Row:
-    # The best test between two laws that are (epsilon, delta) apart, for a rate of false alarms.
-    alarm, weight = percent / 100, math.exp(-min(epsilon, _LARGEST))
-    found = min(alarm / weight + delta, 1 - weight * (1 - delta - alarm), 1.0)
+def _alarm(percent: int, pairs: Sequence[tuple[float, float]]) -> Row:
+    # The best test between two laws that are (epsilon, delta) apart, for each pair and rate of false alarms.
+    alarm, found = percent / 100, 1.0
+    for epsilon, delta in pairs:
+        weight = math.exp(-min(epsilon, _LARGEST))
+        found = min(found, alarm / weight + delta, 1 - weight * (1 - delta - alarm))
     return _row(percent, found, 0.0)
 
 
