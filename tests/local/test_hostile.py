@@ -239,7 +239,7 @@ def test_answers_that_do_not_fit_the_design_are_noted_and_printed_with_few_digit
     found = estimate(Warner.of_epsilon(0.1), Tally(counts=[35], size=100))
     assert found.interval()[0] == found.interval()[1] == 0
     assert "do not fit the design" in found.notes[0]
-    assert "[0.000, 0.000]" in str(found)
+    assert "[0.00, 0.00]" in str(found)
     fine = estimate(Warner.of_epsilon(0.1), Tally(counts=[50], size=100))
     assert not fine.notes
     scale = Ranges.of_epsilon(bounds=(0, 10), epsilon=0.1, steps=2, method="optimised")

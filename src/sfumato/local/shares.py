@@ -34,8 +34,8 @@ class ShareEstimate(Reported):
     >>> from sfumato.local import Warner
     >>> print(ShareEstimate(Warner(keep=0.75), Tally(counts=[700], size=2000)))
     randomised response, 2,000 answers
-           estimate  standard error     95 % interval
-      yes    0.2000          0.0213  [0.1582, 0.2427]
+           estimate  standard error   95 % interval
+      yes     0.200          0.0213  [0.158, 0.243]
       each respondent: LocalDP(epsilon=1.098612288669)
       design: Warner: the truth with probability 0.75, else its opposite
     """

@@ -30,7 +30,7 @@ class Figure:
         `note` says what the value or the interval assumes.
 
     >>> print(Figure("yes", 0.2031, 0.0213, 0.1614, 0.2449, 0.95))
-    yes: 0.2031, standard error 0.0213, 95 % interval [0.1614, 0.2449]
+    yes: 0.203, standard error 0.0213, 95 % interval [0.161, 0.245]
     """
 
     label: str
