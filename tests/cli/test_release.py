@@ -83,7 +83,7 @@ def test_again_draws_anew_and_pays_again_until_the_cap(home, without_charts):
     assert files_of(home / "second")["release.json"] != files_of(home / "out")["release.json"]
     status, printed, complained = called("release", "plan.toml", "-o", "third", "--again")
     assert (status, printed, spent()) == (3, "", 2)
-    assert "does not fit the remaining" in complained
+    assert "does not fit: nothing is left" in complained
     assert not (home / "third").exists()
     request = json.loads((home / "second" / "release.json").read_bytes())["request"]
     assert called("release", "plan.toml", "-o", "fourth", "--request", request)[0] == 0

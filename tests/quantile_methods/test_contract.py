@@ -20,7 +20,7 @@ from sfumato.laws import SeededBits
 from sfumato.ledger import MemoryLedger
 from sfumato.privacy import ZCDP, Amount, ApproxDP, PureDP
 from sfumato.privacy.composition import approx_satisfied
-from sfumato.quantile_methods import METHODS
+from sfumato.quantile_methods import METHODS, spacing
 from sfumato.query import raw
 
 F = Fraction
@@ -115,8 +115,21 @@ def test_impossible_outcomes_are_refused(method):
         assert not query.possible(bad)
 
 
+@pytest.fixture
+def rough_intervals(monkeypatch):
+    """Widths from few draws, where a test is not about them; forgotten afterwards."""
+    monkeypatch.setattr(spacing, "FEWEST_DRAWS", 8)
+    monkeypatch.setattr(spacing, "MOST_DRAWS", 8)
+    for found in (spacing._needed, spacing._reaches):
+        found.cache_clear()
+    yield
+    for found in (spacing._needed, spacing._reaches):
+        found.cache_clear()
+
+
 @each_method
 @each_relation
+@pytest.mark.usefixtures("rough_intervals")
 def test_a_release_survives_json(method, relation):
     for orders in ORDERS[::4]:
         if not serves(method, orders):
