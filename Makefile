@@ -35,7 +35,7 @@ audit: $(VENV)/.demo  ## Audit everything that is shipped, on all small neighbou
 	@$(BIN)/sfumato audit --jobs $(JOBS)
 
 test: $(VENV)/.dev  ## Run the test suite
-	@$(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal
 
 faults: $(VENV)/.dev  ## Kill, crowd and damage ledgers, on SQLite and PostgreSQL; fails at a lost or doubled charge (takes long)
 	@$(BIN)/python tests/faults/campaign.py --kills 500 --jobs $(JOBS)
