@@ -15,8 +15,8 @@ from sfumato.grouped import GroupedRelease, Key
 from sfumato.query import Outcome, Query, encode, parameters
 from sfumato.question import Question
 from sfumato.release import Release
+from sfumato.result import Answered, Result
 
-Answered = Release | GroupedRelease
 # Of the digest of questions, and of a reply that is no publication.
 FORMAT = 1
 
@@ -81,23 +81,8 @@ def digest_of(asked: Sequence[Asked], fingerprint: str | None) -> str:
 
 def write_reply(facts: Mapping[str, Any], asked: Sequence[Asked], answers: Sequence[Answered]) -> bytes:
     """What is kept of the answers: JSON with these facts first, then a result for every question."""
-    results = [_result(one, answer) for one, answer in zip(asked, answers, strict=True)]
+    results = [Result.of(one.question, answer).to_dict() for one, answer in zip(asked, answers, strict=True)]
     return json.dumps({**facts, "results": results}, indent=1, ensure_ascii=False, allow_nan=False).encode()
-
-
-def _result(one: Asked, answer: Answered) -> dict[str, Any]:
-    by, query = tuple(one.question.by), one.any
-    listed = answer.releases.items() if isinstance(answer, GroupedRelease) else (((), answer),)
-    among: Sequence[tuple[str, str]] = getattr(query, "among", ())
-    return {
-        "name": one.question.name or f"{query.name} of {query.column}",
-        "statistic": query.name,
-        "column": query.column,
-        "by": list(by),
-        # The conditions come first, then the key of the group.
-        "where": [list(pair) for pair in among[: len(among) - len(by)]],
-        "releases": [{"key": list(key), "release": release.to_dict()} for key, release in listed],
-    }
 
 
 def read_reply(stored: bytes, asked: Sequence[Asked]) -> tuple[Answered, ...]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from sfumato.privacy import (
@@ -10,6 +10,7 @@ from sfumato.privacy import (
     Amount,
     ApproxDP,
     ComposedEvent,
+    Composition,
     Event,
     Neighbours,
     PureDP,
@@ -76,7 +77,7 @@ class Batch:
             mixed = summed.epsilon or summed.delta
             return ZCDP(self.event.rho if mixed else summed.rho), "sum of rho"
         delta = summed.delta if self.within is None else self.within.delta
-        best = compose([self.event], delta=delta) if delta and summed.epsilon else None
+        best = _composed(self.event, delta) if delta and summed.epsilon else None
         if best is not None and self._is_worth(best.budget, summed):
             return best.budget, _WORDS[best.method]
         if summed.delta:
@@ -89,6 +90,12 @@ class Batch:
         # A whole delta for next to nothing would leave too little to those who come later.
         spends = best.delta > summed.delta and (self.within is None or summed.fits(Amount.of(self.within)))
         return best.epsilon < summed.epsilon * (WORTH if spends else 1)
+
+
+# A preview and the charge after it ask for the same price; a privacy loss distribution is found once.
+@lru_cache(maxsize=16)
+def _composed(event: Event, delta: Fraction) -> Composition:
+    return compose([event], delta=delta)
 
 
 def _amount(cost: Cost) -> Amount:

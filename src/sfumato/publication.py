@@ -8,51 +8,10 @@ from typing import Any
 from sfumato.data.column import Category
 from sfumato.errors import InvalidParameter
 from sfumato.front import read_release
-from sfumato.grouped import Key
 from sfumato.privacy import Amount, Budget, Neighbours, budget_from_dict, check_neighbours
-from sfumato.release import Release
+from sfumato.result import Result
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was asked under one name: a release, or one for each key of the groups."""
-
-    name: str
-    statistic: str
-    column: str
-    by: tuple[str, ...]
-    where: tuple[tuple[str, str], ...]
-    releases: tuple[tuple[Key, Release], ...]
-
-    @property
-    def cost(self) -> str:
-        """What it costs by itself, in words."""
-        return repr(self.releases[0][1].cost)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it in JSON's types."""
-        return {
-            "name": self.name,
-            "statistic": self.statistic,
-            "column": self.column,
-            "by": list(self.by),
-            "where": [list(pair) for pair in self.where],
-            "releases": [{"key": list(key), "release": release.to_dict()} for key, release in self.releases],
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Result":
-        """Reads back what `to_dict` wrote."""
-        releases = tuple((tuple(part["key"]), read_release(part["release"])) for part in record["releases"])
-        if not releases or any(len(key) != len(record["by"]) for key, _ in releases):
-            raise ValueError
-        if not all(release.private for _, release in releases):
-            raise ValueError  # seeded bits drew it
-        name, statistic, column = (str(record[fact]) for fact in ("name", "statistic", "column"))
-        where = tuple((str(condition), str(words)) for condition, words in record["where"])
-        return cls(name, statistic, column, tuple(map(str, record["by"])), where, releases)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +72,7 @@ class Publication:
             budget, price = budget_from_dict(record["budget"]), budget_from_dict(record["price"])
             if isinstance(budget, Amount) or not isinstance(price, Amount):
                 raise ValueError
-            results = tuple(Result.from_dict(part) for part in record["results"])
+            results = tuple(map(_read_result, record["results"]))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise InvalidParameter("the text must be a release.json that sfumato release wrote") from None
         return cls(**facts, versions=versions, budget=budget, price=price, results=results)
@@ -161,6 +120,18 @@ _PLAIN = (
     "plan_digest",
     "version",
 )
+
+
+def _read_result(record: Mapping[str, Any]) -> Result:
+    """Reads back what `Result.to_dict` wrote."""
+    releases = tuple((tuple(part["key"]), read_release(part["release"])) for part in record["releases"])
+    if not releases or any(len(key) != len(record["by"]) for key, _ in releases):
+        raise ValueError
+    if not all(release.private for _, release in releases):
+        raise ValueError  # seeded bits drew it
+    name, statistic, column = (str(record[fact]) for fact in ("name", "statistic", "column"))
+    where = tuple((str(condition), str(words)) for condition, words in record["where"])
+    return Result(name, statistic, column, tuple(map(str, record["by"])), where, releases)
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:

@@ -6,18 +6,23 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato import __version__
 from sfumato.asked import ask_all, digest_of
 from sfumato.batch import Batch
 from sfumato.data.dataset import Dataset
-from sfumato.errors import SchemaMismatch
+from sfumato.errors import LedgerDamaged, SchemaMismatch
 from sfumato.privacy import Amount, ApproxDP
-from sfumato.publication import Publication, Result
+from sfumato.publication import Publication
 from sfumato.session import Session
 
-__all__ = ["Publication", "Published", "Result", "publish"]
+if TYPE_CHECKING:
+    from sfumato.ledger.account import Account
+    from sfumato.ledger.sql import SqlLedger
+    from sfumato.plan import Plan
+
+__all__ = ["Publication", "Published", "publish"]
 
 # What a receipt names the versions of: all that decides numbers.
 _PACKAGES = ("numpy", "scipy", "polars", "sqlalchemy", "cryptography", "dp-accounting")
@@ -36,7 +41,7 @@ class Published:
 
 
 def publish(
-    plan: Any,
+    plan: "Plan",
     *,
     ledger: str | None = None,
     analyst: str | None = None,
@@ -124,7 +129,7 @@ def publish(
             return Published(publication, reply, receipt, fresh, warnings, account.remaining)
 
 
-def _data(plan: Any) -> Dataset:
+def _data(plan: "Plan") -> Dataset:
     from sfumato.data.files import read
     from sfumato.plan import fields
 
@@ -139,8 +144,11 @@ def _data(plan: Any) -> Dataset:
     )
 
 
-def _ahead(plan: Any) -> None:
-    """Load what the ledger needs, and calibrate the intervals of queries whose facts are all in the plan."""
+def _ahead(plan: "Plan") -> None:
+    """Load what the ledger needs, and calibrate the intervals of queries whose facts are all in the plan.
+
+    Only saves time: what fails here is found again, and told, where it is needed.
+    """
     from sfumato.ledger import sql  # noqa: F401 (loaded for later)
     from sfumato.plan.allocation import allocate
     from sfumato.plan.binding import bound
@@ -158,7 +166,7 @@ def _request(*facts: str) -> str:
     return f"plan-{hashlib.sha256(' '.join(facts).encode()).hexdigest()[:32]}"
 
 
-def _public_rows(plan: Any, data: Dataset) -> int | None:
+def _public_rows(plan: "Plan", data: Dataset) -> int | None:
     """The number of rows, where it is public, which a plan may state but not contradict."""
     if not plan.size_is_public:
         return None
@@ -168,12 +176,11 @@ def _public_rows(plan: Any, data: Dataset) -> int | None:
     return public
 
 
-def _open(books: Any, plan: Any, content: str) -> tuple[str, ...]:
+def _open(books: "SqlLedger", plan: "Plan", content: str) -> tuple[str, ...]:
     """Open the data set in the ledger if it is new; what the curator should know."""
     warnings = [
         f"the content of this file was released before under the name {other!r}: budgets of both add up"
-        for other in books.names_like(content)
-        if other != plan.data.name
+        for other in books.names_like(content, besides=plan.data.name)
     ]
     if books.came_after is not None:
         count = books.came_after.sequence
@@ -188,7 +195,7 @@ def _open(books: Any, plan: Any, content: str) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _publication(plan: Any, rows: int | None, batch: Batch, request: str) -> Publication:
+def _publication(plan: "Plan", rows: int | None, batch: Batch, request: str) -> Publication:
     """The publication before its results are drawn."""
     cost = batch.cost
     return Publication(
@@ -210,9 +217,11 @@ def _publication(plan: Any, rows: int | None, batch: Batch, request: str) -> Pub
     )
 
 
-def _receipt(publication: Publication, reply: bytes, account: Any) -> dict[str, Any]:
+def _receipt(publication: Publication, reply: bytes, account: "Account") -> dict[str, Any]:
     """What shows that the release was paid for: the entry of the ledger, the events, the versions."""
     entry = account.entry(publication.request)
+    if entry is None:
+        raise LedgerDamaged("the ledger no longer has the charge that its reply is for")
     return {
         "format": 1,
         "software": {"sfumato": publication.version, **publication.versions},

@@ -10,7 +10,7 @@ from warnings import warn
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
-from sfumato.asked import FORMAT, Answered, Asked, ask, ask_all, digest_of, read_reply, write_reply
+from sfumato.asked import FORMAT, Asked, ask, ask_all, digest_of, read_reply, write_reply
 from sfumato.batch import Batch
 from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
@@ -25,6 +25,7 @@ from sfumato.privacy import Amount, ApproxDP, Budget, PureDP
 from sfumato.query import Charged, Cost, Label, Query, Released, raw
 from sfumato.question import Question
 from sfumato.release import Release, printable
+from sfumato.result import Answered
 from sfumato.statistics.choose import Choose
 from sfumato.streams import Stream, StreamTerms
 

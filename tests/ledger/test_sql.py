@@ -152,14 +152,6 @@ def test_the_schema_repeats_the_caps(ledger_url, ledger):
         connection.execute(sqlalchemy.text(copy))
 
 
-def test_require_tells_whether_a_charge_fits_and_records_nothing(ledger):
-    account = opened(ledger, sf.PureDP(0.3))
-    account.require(count(0.3))
-    with pytest.raises(sf.BudgetExceeded):
-        account.require(count(0.4))
-    assert ledger.head.sequence == 1
-
-
 # --- requests -------------------------------------------------------------------------------------
 
 

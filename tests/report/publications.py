@@ -7,8 +7,9 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.privacy import Amount
-from sfumato.publication import Publication, Result
+from sfumato.publication import Publication
 from sfumato.question import Question
+from sfumato.result import Result
 
 TEAMS = ("administration", "customer service", "engineering", "finance", "logistics", "production", "sales")
 EMPTY = "space travel"
@@ -60,14 +61,6 @@ def questions(columns=("salary", "team", "age", "part_time")):
     ]
 
 
-def result_of(question, answer):
-    releases = tuple(answer.releases.items()) if question.by else (((), answer),)
-    first = releases[0][1]
-    where = first.among[: len(first.among) - len(question.by)]
-    name = question.name or f"{first.query.name} of {first.query.column}"
-    return Result(name, first.query.name, first.query.column, tuple(question.by), where, releases)
-
-
 def publication(answers, asked, **facts):
     known = {
         "title": "Pay & people",
@@ -84,7 +77,7 @@ def publication(answers, asked, **facts):
         "plan_digest": "9f2c" * 16,
         "version": "0.1.0",
         "results": tuple(
-            result_of(question, answer) for question, answer in zip(asked, answers, strict=True)
+            Result.of(question, answer) for question, answer in zip(asked, answers, strict=True)
         ),
     }
     return Publication(**{**known, **facts})

@@ -9,7 +9,8 @@ class Part:
 
     Args:
         changes: how many rows one person can add or remove, at most, over all parts together; None for one
-            row of this part that is added, removed or, under substitution, replaced.
+            row of this part that is added, removed or, under substitution, replaced. Under substitution half
+            of them leave and half join.
         among: the public conditions that its rows meet, as (column, words); none for the whole table. How
             many rows a part has is private.
 

@@ -166,14 +166,6 @@ class Account:
         asked = (item.name, item.column, item.event, price, request)
         return Entry(record.sequence, self.dataset, *asked, record.hash)
 
-    def require(self, item: Charged) -> None:
-        """BudgetExceeded if the item does not fit now; nothing is recorded."""
-        check_item(item, self.neighbours)
-        price = accountant_for(self._kind).price(item.event, stated_cost(item, self._kind))
-        self.ledger.rehearse(
-            Act("spend", self.dataset, "{}", self.analyst, price=numbers_of(price, fields_of(self._kind)))
-        )
-
     def answered(self, request: str, digest: str | None) -> bytes | None:
         """The reply that was kept for a request; None if it was not charged, or charged and not answered."""
         short_text("request", request)

@@ -312,12 +312,6 @@ class SqlLedger:
         connection.execute(ADD_ENTRY, record._asdict())
         return record
 
-    def rehearse(self, act: Act) -> None:
-        """Raise what `append` would raise by the caps; enter nothing."""
-        with self.store.reading() as connection:
-            standing, person = self.totals(connection, act.dataset, act.analyst)
-            enter(act, standing, person, before=self._head(connection), time="")
-
     def anchor_entry(self, record: Record) -> None:
         """Bring the anchor up to an entry that is committed; an error says that it is."""
         try:

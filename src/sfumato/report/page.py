@@ -17,7 +17,8 @@ from sfumato.report.meaning import Meaning, meaning
 from sfumato.report.numbers import Group, Table, groups, table
 
 if TYPE_CHECKING:
-    from sfumato.publishing import Publication, Result
+    from sfumato.publication import Publication
+    from sfumato.result import Result
 
 # A longer table is folded, and unfolds in print.
 _LONG_TABLE = 40
