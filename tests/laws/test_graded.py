@@ -181,6 +181,13 @@ def test_an_empty_run_is_never_drawn():
     assert {graded.sample(SeededBits(seed)) for seed in range(50)} == {0, 1}
 
 
+@pytest.mark.parametrize("lengths", [[1, 1, 0], [0, 1, 1, 0, 0], [0, 1, 0, 1]])
+def test_integers_settle_a_word_beside_empty_runs(lengths):
+    graded = law(lengths, [0] * len(lengths))
+    assert graded._run(2**63) is None
+    assert graded.sample(ScriptedBits([2**63, 0, 0])) == 1
+
+
 def test_means_over_levels_coins_and_ends_are_those_of_the_points():
     lengths, levels = np.array([3, 0, 1, 2]), np.array([0, 5, 2, 9])
     graded = law(lengths, levels)

@@ -49,7 +49,7 @@ class Graded:
         word = int(bits.words(1)[0])
         run = self._run(word)
         if run is None:
-            run = Groups(self._masses).settle(word, bits)
+            run = self._settled(word, bits)
         length = int(self._lengths[run])
         return int(self._ends[run]) - length + bits.below(length)
 
@@ -92,6 +92,12 @@ class Graded:
         if run >= len(sums) or sums[run] - spot < slack or (run and spot - sums[run - 1] < slack):
             return None
         return run
+
+    def _settled(self, word: int, bits: Bits) -> int:
+        """The run of a uniform real that starts with this word, decided by integers."""
+        # An empty run has no share of the words, which the integers of a last one would not fit.
+        kept = [place for place, mass in enumerate(self._masses) if mass]
+        return kept[Groups([self._masses[place] for place in kept]).settle(word, bits)]
 
     @cached_property
     def _ends(self) -> Integers:
