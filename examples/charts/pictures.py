@@ -8,6 +8,7 @@ from pathlib import Path
 
 import sfumato as sf
 from sfumato.accuracy import Scenario
+from sfumato.laws import DiscreteLaplace, SeededBits
 
 PAY = Scenario.named("lognormal", mu=10.3, sigma=0.45)
 AGES = Scenario.named("uniform", low=18, high=90)
@@ -36,6 +37,22 @@ def charts():
     yield "errors-median", sf.accuracy.plot(median, scenario=AGES)
     share = sf.InverseProportion(column="age", budget=one, between=(18, 30), **FACTS)
     yield "errors-proportion", sf.accuracy.plot(share)
+    yield "comparison", comparison()
+
+
+def comparison():
+    """The noise of a count: its exact variance, and what 400 draws show of it."""
+    rows = []
+    for epsilon in (0.25, 0.5, 1.0, 2.0):
+        noise = DiscreteLaplace(1 / epsilon)
+        squares = noise.sample(SeededBits(7), size=400) ** 2
+        mean, se = squares.mean(), squares.std() / 20
+        point = {"curve": "discrete\nLaplace", "x": epsilon}
+        rows.append({**point, "kind": "exact", "y": noise.variance})
+        rows.append({**point, "kind": "simulated", "y": mean, "low": mean - 2 * se, "high": mean + 2 * se})
+    return sf.charts.comparison(
+        rows, title="Noise of a count", along="epsilon", unit="mean squared error", log_x=True, log_y=True
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ SUFFIXES = (".svg", ".png", ".html", ".json")
 # No link to an editor elsewhere: the page asks the network for nothing.
 _OPTIONS = "{mode: 'vega-lite', actions: {export: true, source: false, compiled: false, editor: false}}"
 _GLOBAL = "window.vegaEmbed = vegaEmbed;"
+_TAG = re.compile(r"<[^<>]*>")
+_NUMBERED = re.compile(r'((?: id="|url\(#)(?:clip|gradient_))(\d+)')
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>sfumato</title></head>
@@ -42,27 +44,28 @@ def save(chart: Any, path: str | os.PathLike[str]) -> Path:
     >>> save(chart, tempfile.mkdtemp() + "/mean.json").name
     'mean.json'
     """
-    module = altair()
-    if not isinstance(chart, module.TopLevelMixin):
-        raise InvalidParameter(f"chart must be a chart, such as release.plot(), got {type(chart).__name__}")
+    _require_chart(chart)
     target = Path(path)
     ending = target.suffix.lower()
     if ending not in SUFFIXES:
         raise InvalidParameter(f"path must end in {', '.join(SUFFIXES)}, got path={shown(str(path))}")
+    target.write_bytes(content(chart, ending))
+    return target
+
+
+def content(chart: Any, ending: str) -> bytes:
+    """What a file with this ending holds of a chart."""
     if ending == ".json":
-        target.write_text(chart.to_json(indent=2) + "\n", "utf-8")
-        return target
+        return f"{chart.to_json(indent=2)}\n".encode()
     vl_convert = _converter(ending)
     if ending == ".html":
         # Words of the chart stand inside a script, which "</script>" in one of them would end.
         spec = chart.to_json(indent=None).replace("<", "\\u003c")
         draw = f"vegaEmbed(document.getElementById('picture'), {spec}, {_OPTIONS});"
-        target.write_text(_PAGE.format(script=f"{vl_convert.javascript_bundle(_GLOBAL)}\n{draw}"), "utf-8")
-    elif ending == ".svg":
-        target.write_text(vl_convert.vegalite_to_svg(chart.to_dict()) + "\n", "utf-8")
-    else:
-        target.write_bytes(vl_convert.vegalite_to_png(chart.to_dict(), scale=2))
-    return target
+        return _PAGE.format(script=f"{vl_convert.javascript_bundle(_GLOBAL)}\n{draw}").encode()
+    if ending == ".svg":
+        return f"{_renumbered(vl_convert.vegalite_to_svg(chart.to_dict()))}\n".encode()
+    return bytes(vl_convert.vegalite_to_png(chart.to_dict(), scale=2))
 
 
 def svg(chart: Any, *, alt: str, prefix: str) -> str:
@@ -86,18 +89,32 @@ def svg(chart: Any, *, alt: str, prefix: str) -> str:
     >>> svg(chart, alt="A mean of 3.", prefix="mean").startswith('<svg viewBox="0 0 ')
     True
     """
-    if not isinstance(chart, altair().TopLevelMixin):
-        raise InvalidParameter(f"chart must be a chart, such as release.plot(), got {type(chart).__name__}")
+    _require_chart(chart)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", prefix):
         raise InvalidParameter(f"prefix must be letters and digits, got prefix={shown(prefix)}")
     spec = chart.to_dict(validate=False)  # Altair checked its parts when they were made
     spec["background"] = "transparent"
-    root = ElementTree.fromstring(_converter(".svg").vegalite_to_svg(spec))
+    root = ElementTree.fromstring(_renumbered(_converter(".svg").vegalite_to_svg(spec)))
     size = {name: root.get(name, "0") for name in ("viewBox", "width", "height")}
     _bare(root, prefix)
     root.attrib.clear()
     root.attrib |= {**size, "role": "img", "aria-label": alt}
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _renumbered(drawing: str) -> str:
+    """The drawing with the ids of a first one: Vega goes on counting from picture to picture."""
+    numbers: dict[str, int] = {}
+
+    def from_zero(found: "re.Match[str]") -> str:
+        return f"{found[1]}{numbers.setdefault(found[2], len(numbers))}"
+
+    return _TAG.sub(lambda tag: _NUMBERED.sub(from_zero, tag[0]), drawing)
+
+
+def _require_chart(chart: Any) -> None:
+    if not isinstance(chart, altair().TopLevelMixin):
+        raise InvalidParameter(f"chart must be a chart, such as release.plot(), got {type(chart).__name__}")
 
 
 def _bare(element: ElementTree.Element, prefix: str) -> None:

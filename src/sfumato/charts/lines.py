@@ -1,11 +1,23 @@
 """Errors as lines on logarithmic axes, each named where it ends."""
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.charts.theme import INK, KINDS, SOLID, Records, altair, enough, extent, finished, number_tip
+from sfumato.charts.rulers import Ruler, log_domain, log_ruler, spread
+from sfumato.charts.theme import (
+    INK,
+    KINDS,
+    PADDING,
+    PAGE,
+    SOLID,
+    Records,
+    altair,
+    enough,
+    extent,
+    finished,
+    number_tip,
+)
 from sfumato.checks import one_of
 
 _LINE = 17
@@ -56,20 +68,11 @@ def error_curves(
     ]
     enough(data)
     drawn = {str(row["curve"]): KINDS[str(one_of("kind", row["kind"], tuple(KINDS)))] for row in data}
-    domain = _log_domain(data, "error")
-    across = list(extent(data, "x"))
-    x = alt.X(
-        "x:Q",
-        title=along,
-        scale=alt.Scale(type="log", domain=across, nice=False),
-        axis=_log_axis(alt, across),
-    )
-    y = alt.Y(
-        "error:Q",
-        title=unit,
-        scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=_log_axis(alt, domain),
-    )
+    low, high = log_domain(data, "error")
+    upright = log_ruler(low, high, height, upright=True)
+    level = log_ruler(*extent(data, "x"), width)
+    x = alt.X("x:Q", title=along, scale=level.scale(), axis=level.axis())
+    y = alt.Y("error:Q", title=unit, scale=upright.scale(), axis=upright.axis())
     names = list(drawn)
     colour = alt.Color(
         "curve:N", legend=None, scale=alt.Scale(domain=names, range=[drawn[n][0] for n in names])
@@ -97,11 +100,11 @@ def error_curves(
         dots = alt.Chart(alt.Data(values=known)).mark_point(filled=True, size=55, opacity=1, clip=True)
         lines.append(dots.encode(x="x:Q", y="error:Q", color=colour))
     labels = (
-        alt.Chart(alt.Data(values=_ends(data, domain, height)))
+        alt.Chart(alt.Data(values=_ends(data, upright, height)))
         .mark_text(align="left", dx=8, fontSize=12, fontWeight="bold", lineBreak="\n", lineHeight=13)
         .encode(
             x=alt.value(width),
-            y=alt.Y("place:Q", scale=alt.Scale(type="log", domain=domain, nice=False)),
+            y=alt.Y("place:Q", scale=upright.scale()),
             text="curve:N",
             color=colour,
         )
@@ -124,7 +127,7 @@ def error_curves(
         layers += [
             own.mark_point(shape="circle", filled=True, size=95, color=INK, opacity=1),
             # A white edge keeps the words apart from the lines that they cross.
-            own.mark_text(**words, stroke="white", strokeWidth=4, strokeJoin="round").encode(text="text:N"),
+            own.mark_text(**words, stroke=PAGE, strokeWidth=4, strokeJoin="round").encode(text="text:N"),
             own.mark_text(**words).encode(text="text:N"),
         ]
     return finished(alt.layer(*layers).properties(width=width, height=height), title, subtitle)
@@ -145,57 +148,25 @@ def stacked(charts: Sequence[Any], *, title: str = "", subtitle: Sequence[str] =
     """
     alt = altair()
     bare = [chart.copy(deep=True) for chart in charts]
+    size = max(chart.config.axis["labelFontSize"] for chart in bare)
+    spare = {side: max(chart.padding[side] for chart in bare) - PADDING for side in ("left", "right")}
     for chart in bare:
         chart.config = alt.Undefined
         chart.background = alt.Undefined
         chart.padding = alt.Undefined
     joined = alt.vconcat(*bare, spacing=26).resolve_scale(color="independent", strokeDash="independent")
-    return finished(joined, title, subtitle)
+    return finished(joined, title, subtitle, size=size, spare=spare)
 
 
-def _log_domain(data: Records, name: str) -> list[float]:
-    """The values with some room above and below, on a logarithmic axis; lower bounds may leave it below."""
-    low, high = extent(data, name)
-    others = [row for row in data if row["kind"] != "lower bound"]
-    low = max(low, extent(others, name)[0] / 100) if others else low
-    room = max((high / low) ** 0.06, 1.25)
-    return [low / room, high * room]
-
-
-def _log_axis(alt: Any, domain: Sequence[float]) -> Any:
-    """Ticks at 1, 2 and 5, at more over less than a decade, and at powers of ten over many."""
-    first, last = math.floor(math.log10(domain[0])), math.ceil(math.log10(domain[1]))
-    decades = math.log10(domain[1] / domain[0])
-    digits = (1, 1.5, 2, 3, 4, 5, 6, 8) if decades < 0.9 else (1, 2, 5) if decades < 2.6 else (1,)
-    step = max(1, math.ceil(decades / 7))
-    ticks = [digit * 10.0**power for power in range(first, last + 1, step) for digit in digits]
-    shown_ticks = [tick for tick in ticks if domain[0] <= tick * 1.0000001 and tick <= domain[1] * 1.0000001]
-    small = min(domain) < 1e-4 or max(domain) >= 1e7
-    return alt.Axis(values=shown_ticks, format=".0e" if small else ",~g", grid=True)
-
-
-def _ends(data: Records, domain: Sequence[float], height: int) -> list[dict[str, Any]]:
+def _ends(data: Records, upright: Ruler, height: int) -> list[dict[str, Any]]:
     """The name of each curve at its right end, moved up or down so that no two names overlap."""
-    decades = math.log(domain[1] / domain[0])
     last: dict[str, Mapping[str, Any]] = {}
     for row in data:
         if row["curve"] not in last or row["x"] >= last[row["curve"]]["x"]:
             last[row["curve"]] = row
-    down = {
-        name: min(height * math.log(domain[1] / row["error"]) / decades, height - 8.0)
-        for name, row in last.items()
-    }
-    placed: list[list[Any]] = []
-    for name, wanted in sorted(down.items(), key=lambda item: item[1]):
-        placed.append([name, wanted])
-    # Names that are too near are moved apart evenly, until none is; the plot's height is what they have.
-    for _ in range(200):
-        for above, below in itertools.pairwise(placed):
-            lack = _LINE - (below[1] - above[1])
-            if lack > 0:
-                above[1] -= lack / 2
-                below[1] += lack / 2
-        placed[0][1], placed[-1][1] = max(placed[0][1], 4.0), min(placed[-1][1], height - 4.0)
+    down = [height * (1 - max(upright.share(row["error"]), 0.0)) for row in last.values()]
+    places = spread(down, [_LINE * (name.count("\n") + 1.0) for name in last], height)
     return [
-        {"curve": name, "place": domain[1] * math.exp(-place / height * decades)} for name, place in placed
+        {"curve": name, "place": upright.at(1 - place / height)}
+        for name, place in zip(last, places, strict=True)
     ]
