@@ -155,7 +155,7 @@ def test_a_worker_that_dies_is_reported(catalogue):
     catalogue(planted(partial(os._exit, 3)), planted(partial(os._exit, 3), "another"))
     status, printed, complained = called("audit", "--jobs", "2")
     assert (status, printed) == (2, "")
-    assert "a worker process ended before its audit did" in complained
+    assert "a worker process ended before its task did" in complained
 
 
 # --- the process ----------------------------------------------------------------------------------

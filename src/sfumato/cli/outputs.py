@@ -8,16 +8,9 @@ from pathlib import Path
 
 from sfumato.cli.failures import reason
 from sfumato.cli.status import UNUSABLE, Refused
+from sfumato.whole_files import in_place_of, write_file
 
 FORCE = "give another place, or --force to replace it"
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file durably; after any crash it is the old one or the new one."""
-    with _in_place_of(path) as temporary, temporary.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def write_new(path: Path, content: bytes, *, force: bool) -> None:
@@ -40,7 +33,7 @@ def replacing(path: Path, *, force: bool) -> Iterator[Path]:
             raise Refused(f"{path} exists already; {FORCE}")
         if _exists(path) and not path.is_file():
             raise Refused(f"{path} is no file that could be replaced")
-        with _in_place_of(path) as temporary:
+        with in_place_of(path) as temporary:
             yield temporary
 
 
@@ -52,10 +45,11 @@ def folder_for(folder: Path) -> Iterator[None]:
             raise Refused(f"{folder} is a file; -o names the folder to write to")
         new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".{os.getpid()}.probe"
-        probe.write_bytes(b"")
-        probe.unlink()
     try:
+        with refusing():
+            probe = folder / f".{os.getpid()}.probe"
+            probe.write_bytes(b"")
+            probe.unlink()
         yield
     finally:
         if new:
@@ -72,28 +66,5 @@ def refusing(status: int = UNUSABLE, more: str = "") -> Iterator[None]:
         raise Refused(reason(error) + more, status) from error
 
 
-@contextmanager
-def _in_place_of(path: Path) -> Iterator[Path]:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _settle(path.parent)
-
-
 def _exists(path: Path) -> bool:
     return os.path.lexists(path)
-
-
-def _settle(folder: Path) -> None:
-    """Have the new name on the disk too; where folders cannot be opened, the system does it by itself."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -18,11 +18,12 @@ import sfumato
 from sfumato.cli.failures import reason
 from sfumato.cli.options import Force, Json, LedgerOfPlan, PlanFile, each_line, ledger_of
 from sfumato.cli.output import in_symbols, output, print_json, stages, warn
-from sfumato.cli.outputs import folder_for, write_file
+from sfumato.cli.outputs import folder_for
 from sfumato.cli.published import print_results
 from sfumato.cli.status import UNWRITTEN, Refused
 from sfumato.errors import MissingExtra
 from sfumato.release import printable
+from sfumato.whole_files import write_file
 
 EXAMPLES = each_line(
     "Examples:",
