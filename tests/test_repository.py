@@ -113,9 +113,9 @@ def test_constraints_are_plain_pins(name):
     [
         (
             "constraints.txt",
-            {"fast", "accounting", "frames", "charts", "postgres", "test", "check", "mutation"},
+            {"fast", "accounting", "frames", "charts", "lab", "postgres", "test", "check", "mutation"},
         ),
-        ("constraints-bench.txt", {"fast", "frames", "bench"}),
+        ("constraints-bench.txt", {"charts", "fast", "frames", "bench"}),
     ],
 )
 def test_every_requirement_has_a_pin_inside_its_range(name, extras):
