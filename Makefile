@@ -16,7 +16,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata audit test check format lint types layers doctests bench bench-quick coverage faults mutation mutation-quick clean
+.PHONY: help demo films errata gallery gallery-quick audit test check format lint types layers doctests bench bench-quick coverage faults mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -30,6 +30,12 @@ films: $(VENV)/.demo  ## Recommend a film privately, beside the forms that go wr
 errata: $(VENV)/.demo  ## Compute the numbers of all errata again and write docs/errata.md
 	@$(BIN)/python -m sfumato.lab.errata > docs/errata.md.new
 	@mv docs/errata.md.new docs/errata.md
+
+gallery: $(VENV)/.demo  ## Draw all figures of the laboratory and write build/gallery; fails if a statement fails (takes half an hour)
+	@$(BIN)/sfumato lab all -o build/gallery --jobs $(JOBS)
+
+gallery-quick: $(VENV)/.demo  ## The same with a tenth of the draws, in minutes
+	@$(BIN)/sfumato lab all -o build/gallery-quick --quick --jobs $(JOBS)
 
 audit: $(VENV)/.demo  ## Audit everything that is shipped, on all small neighbouring data sets
 	@$(BIN)/sfumato audit --jobs $(JOBS)

@@ -12,7 +12,7 @@ import sfumato
 
 ROOT = Path(__file__).parents[1]
 PROOFS = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
-FOLDERS = {"accuracy", "audit", "charts", "laws", "local", "mechanisms", "plan", "privacy"}
+FOLDERS = {"accuracy", "audit", "charts", "lab", "laws", "local", "mechanisms", "plan", "privacy"}
 FOLDERS |= {"quantile_methods"}
 ERRORS = {
     "BudgetExceeded",
@@ -42,7 +42,7 @@ NAMES = {
 }
 # Spellings of types and tables of names: their parts are documented, they themselves can not be.
 ALIASES = {"mechanisms.Additive", "mechanisms.MECHANISMS", "mechanisms.Noise"}
-ALIASES |= {"privacy.Budget", "privacy.Event", "privacy.Neighbours"}
+ALIASES |= {"lab.datasets", "privacy.Budget", "privacy.Event", "privacy.Neighbours"}
 ALIASES |= {"quantile_methods.AnyQuery", "quantile_methods.METHODS", "quantile_methods.QUERIES"}
 
 

@@ -29,6 +29,9 @@ PAGES = [
     "docs/errata.md",
     "docs/files.md",
     "docs/ledger.md",
+    "docs/lab-data.md",
+    "docs/compare.md",
+    "docs/lab.md",
 ]
 BLOCKS = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d*)?")

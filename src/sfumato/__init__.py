@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato import accuracy, audit, charts, laws, local, mechanisms, plan, privacy, quantile_methods
+    from sfumato import accuracy, audit, charts, lab, laws, local, mechanisms, plan, privacy, quantile_methods
     from sfumato.data.conditions import Between
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset, Field
@@ -125,7 +125,7 @@ _HOMES = {
         "SfumatoError",
     ],
 }
-_FOLDERS = ["accuracy", "audit", "charts", "laws", "local", "mechanisms", "plan", "privacy"]
+_FOLDERS = ["accuracy", "audit", "charts", "lab", "laws", "local", "mechanisms", "plan", "privacy"]
 _FOLDERS += ["quantile_methods"]
 _HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
 
@@ -178,6 +178,7 @@ __all__ = [
     "find_bounds",
     "first_passing",
     "histogram",
+    "lab",
     "laws",
     "local",
     "mean",

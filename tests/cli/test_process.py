@@ -12,13 +12,15 @@ from sfumato.cli import outputs
 from sfumato.cli.app import COMMANDS, app
 from sfumato.cli.failures import told
 from sfumato.cli.output import stages
-from sfumato.cli.outputs import write_file, write_new
+from sfumato.cli.outputs import write_new
 from sfumato.cli.status import SHORT, Refused
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerDamaged, LedgerUnavailable
+from sfumato.whole_files import write_file
 
 GROUPS = {
     "plan": ("new", "check", "preview", "schema"),
     "ledger": ("show", "verify", "export", "backup", "restore", "open", "allow", "renew", "retire"),
+    "lab": ("list", "figure", "all"),
 }
 ALL = [(name,) for name in COMMANDS] + [(group, name) for group, names in GROUPS.items() for name in names]
 

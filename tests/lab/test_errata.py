@@ -302,7 +302,7 @@ def test_the_shortcut_for_many_steps_is_the_law_of_the_scan():
     # Left edges from 0.4 to 0.6 are those of the steps 20 to 30.
     exact = float(law.cdf(30)) - float(law.cdf(19))
     assert 0.1 < exact < 0.99
-    assert errata_thresholds._near(data, steps, epsilon, 0.1) == pytest.approx(exact, rel=1e-9)
+    assert errata_thresholds.near_median(data, steps, epsilon, 0.1) == pytest.approx(exact, rel=1e-9)
 
 
 def test_the_tail_of_smooth_inverse_sensitivity_is_that_of_the_query():

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 import sfumato
-from sfumato.cli import audit_command, choose_epsilon, demo, ledger, plan, release, report
+from sfumato.cli import audit_command, choose_epsilon, demo, lab, ledger, plan, release, report
 from sfumato.cli.failures import told
 from sfumato.cli.options import each_line, new_group
 from sfumato.cli.output import let_go
@@ -38,6 +38,7 @@ COMMANDS = {
     "report": "Write the report of a stored release again.",
     "ledger": "See what was spent; open, renew and retire budgets.",
     "audit": "Compare privacy losses with what is claimed.",
+    "lab": "Draw the figures of the sources, as published and corrected.",
 }
 
 
@@ -52,6 +53,7 @@ class InOrder(TyperGroup):
 app = new_group("sfumato", ABOUT, epilog=EXAMPLES, add_completion=True, cls=InOrder)
 app.add_typer(plan.app, short_help=COMMANDS["plan"])
 app.add_typer(ledger.app, short_help=COMMANDS["ledger"])
+app.add_typer(lab.app, short_help=COMMANDS["lab"])
 for _name, _command, _epilog in (
     ("demo", demo.demo, demo.EXAMPLES),
     ("choose-epsilon", choose_epsilon.choose_epsilon, choose_epsilon.EXAMPLES),

@@ -12,8 +12,8 @@ PIPE_CLOSED = 141  # as shells report a process whose reader went away
 
 # As the help says it; docs/cli.md says more.
 SHORT = {
-    DONE: "done; audits and verifications: everything holds",
-    VIOLATED: "an audit found a violation, or a verification damage",
+    DONE: "done; audits, verifications and figures: everything holds",
+    VIOLATED: "a violation, damage, or a statement about a figure that fails",
     UNUSABLE: "arguments, a file or the plan cannot be used; nothing was charged",
     EXCEEDED: "the budget does not suffice; nothing was charged",
     LEDGER: "the ledger is missing, damaged or out of reach",

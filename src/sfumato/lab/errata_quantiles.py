@@ -25,6 +25,7 @@ from sfumato.data.admission import admit
 from sfumato.grid import Floats
 from sfumato.lab.errata_thresholds import uniform
 from sfumato.lab.erratum import Erratum, Finding, found
+from sfumato.lab.smooth_law import SmoothLaw
 from sfumato.privacy import Neighbours, PureDP
 from sfumato.quantile_methods import InverseSensitivity, Quantiles, Single
 
@@ -72,13 +73,7 @@ def smooth_is_private() -> Finding:
 
 def _smooth_tail(data: Floats, rank: int, radius: float, epsilon: float, reach: float) -> float:
     """The exact chance that smooth inverse sensitivity on [0, 1] is further than reach from a record."""
-    ups, downs = data[rank - 1 :] + radius, data[:rank][::-1] - radius
-    edges = np.clip(np.concatenate([[0.0], downs[::-1], ups, [1.0]]), 0, 1)
-    levels = np.concatenate([np.arange(len(downs), 0, -1), [0], np.arange(1, len(ups) + 1)])
-    weights = np.exp(-epsilon / 2 * levels)
-    low, high = data[rank - 1] - reach, data[rank - 1] + reach
-    inside = np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0, None)
-    return 1 - float(weights @ inside) / float(weights @ np.diff(edges))
+    return float(SmoothLaw.of(data, rank, radius, epsilon).beyond(data[rank - 1], np.array(reach)))
 
 
 def smooth_tail() -> Finding:

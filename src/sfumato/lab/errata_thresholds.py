@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from sfumato.accuracy import (
     above_threshold_alpha,
@@ -17,8 +16,9 @@ from sfumato.accuracy import (
 )
 from sfumato.audit import compare
 from sfumato.grid import Floats
+from sfumato.lab.decile_errors import near_median
 from sfumato.lab.erratum import Erratum, Finding, found
-from sfumato.laws import DiscreteLaplace, SeededBits
+from sfumato.laws import SeededBits
 from sfumato.mechanisms import AboveThreshold
 
 DECILES = 9
@@ -135,27 +135,6 @@ def pseudo_code() -> Finding:
     )
 
 
-def _near(data: Floats, steps: int, epsilon: Fraction, distance: float) -> float:
-    """How likely the left edge of the median's step is within a distance of 1/2, exactly, for given data.
-
-    Given the noise of the threshold the queries are independent, and equal counts have equal chances: the sum
-    over a histogram of counts in place of a scan over all steps.
-    """
-    rows, part = len(data), DECILES / epsilon
-    threshold, query = DiscreteLaplace(2 * part), DiscreteLaplace(4 * part)
-    reach = math.ceil(30 * threshold.scale)
-    target = rows // 2
-    logs = query.logcdf(np.arange(target - reach - rows, target + reach + 1))
-    # Row by row the noise of the threshold, column by column the count.
-    stays = sliding_window_view(np.asarray(logs), rows + 1)[:, ::-1]
-    chances = np.exp(threshold.logpmf(np.arange(-reach, reach + 1)))
-    counts = np.searchsorted(data, np.arange(1, steps + 1) / steps)
-    first, last = math.ceil((0.5 - distance) * steps - 1e-6), math.floor((0.5 + distance) * steps + 1e-6)
-    passed = [np.bincount(counts[:place], minlength=rows + 1).astype(float) for place in (first, last + 1)]
-    before, after = (float(chances @ np.exp(stays @ each)) for each in passed)
-    return before - after
-
-
 def histogram_theorem() -> Finding:
     """E7: how likely the median is near, exactly for seeded data, against what the theorem says."""
     rows, distance, failure, sets = 10_000, 0.1, Fraction(1, 20), 24
@@ -164,7 +143,7 @@ def histogram_theorem() -> Finding:
     numbers: dict[str, float] = {}
     for name, (steps, epsilon) in (("few", few), ("many", many)):
         terms: dict[str, Any] = {"rows": rows, "steps": steps, "distance": distance, "failure": failure}
-        near = [_near(uniform(rows, seed), steps, epsilon, distance) for seed in range(sets)]
+        near = [near_median(uniform(rows, seed), steps, epsilon, distance) for seed in range(sets)]
         scale = 2 * DECILES / epsilon
         radius = above_threshold_alpha(
             queries=steps, failure=failure, threshold_scale=scale, query_scale=2 * scale
@@ -194,7 +173,9 @@ def histogram_theorem() -> Finding:
         - published_histogram_failure(
             rows=rows, steps=small, distance=distance, failure=failure, epsilon=budget
         ),
-        small_near=float(np.mean([_near(uniform(rows, seed), small, budget, distance) for seed in range(4)])),
+        small_near=float(
+            np.mean([near_median(uniform(rows, seed), small, budget, distance) for seed in range(4)])
+        ),
         **numbers,
     )
 

@@ -1,0 +1,55 @@
+"""Figure 20: one draw of the exponential mean for each number of cells, at ε = 0.1."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from sfumato.lab import grid_draws
+from sfumato.lab.figure import Effort, Figure, Mode, Statement
+from sfumato.lab.judging import equals
+
+EPSILON = 0.1
+# That of figure 19, which the spread is compared with.
+LARGE = 3.0
+
+
+def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
+    """One draw for each N, and the spread of many at some N."""
+    return grid_draws.numbers(mode, effort, EPSILON, (LARGE,))
+
+
+def chart(frame: Any, mode: Mode) -> Any:
+    """Draws against N, and their spread."""
+    return grid_draws.chart(frame, mode, EPSILON)
+
+
+def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
+    """The spread and the radius in print, for every N."""
+    at_finest = frame.filter(
+        (pl.col("quantity") == grid_draws.SPREAD) & (pl.col("cells") == grid_draws.SIZES[-1])
+    )
+    spreads = dict(zip(at_finest["epsilon"], at_finest["exact"], strict=True))
+    ratio = spreads[EPSILON] / spreads[LARGE]
+    return (
+        *grid_draws.check(frame, mode, EPSILON, spread="0.0283", radius="0.0599"),
+        equals("the spread over that of figure 19", ratio, 30, relative=1e-4),
+    )
+
+
+FIGURE = Figure(
+    number="20",
+    name="draws-on-finer-grids-small-budget",
+    source="A24",
+    title="Draws on finer and finer grids with a small budget",
+    captions={
+        "published": "As figure 18 with a small budget: the cloud is thirty times as wide as that of "
+        "figure 19, because the spread is √2/λ, and does not shrink with N either.",
+        "corrected": "Drawn by the product. The spread is that of the limit for every N; coupled by one "
+        "random number, the draws settle.",
+    },
+    errata=("E31", "E35"),
+    numbers=numbers,
+    chart=chart,
+    check=check,
+)
