@@ -6,7 +6,7 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 JOBS ?= 2
 MUTANTS ?= 1000
-BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check
@@ -31,7 +31,7 @@ errata: $(VENV)/.demo  ## Compute the numbers of all errata again and write docs
 	@$(BIN)/python -m sfumato.lab.errata > docs/errata.md.new
 	@mv docs/errata.md.new docs/errata.md
 
-gallery: $(VENV)/.demo  ## Draw all figures of the laboratory and write build/gallery; fails if a statement fails (takes half an hour)
+gallery: $(VENV)/.demo  ## Draw all figures of the laboratory and write build/gallery; fails if a statement fails (in some ten minutes)
 	@$(BIN)/sfumato lab all -o build/gallery --jobs $(JOBS)
 
 gallery-quick: $(VENV)/.demo  ## The same with a tenth of the draws, in minutes

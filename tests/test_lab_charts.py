@@ -458,3 +458,14 @@ def test_a_frame_will_do():
         row.setdefault("low", None)
         row.setdefault("high", None)
     assert comparison(polars.DataFrame(rows)).to_dict() == comparison(rows).to_dict()
+
+
+def test_maps_that_list_their_names_agree_on_colours():
+    def fills(*names):
+        cells = [{"x": i, "y": 1, "name": name} for i, name in enumerate(names)]
+        rows = heatmap(cells, names=("none", "joint")).to_dict()["layer"][0]["data"]["values"]
+        return {row["name"]: row["fill"] for row in rows}
+
+    one, other = fills("joint", "tree"), fills("none", "joint")
+    assert one["joint"] == other["joint"]
+    assert len(set(one.values())) == len(set(other.values())) == 2

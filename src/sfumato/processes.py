@@ -1,6 +1,7 @@
 """Independent tasks in processes of their own, and their results as they come."""
 
 import multiprocessing
+import os
 import pickle
 import signal
 import threading
@@ -28,16 +29,17 @@ def results(
         _require_sendable(task)
     others = set(multiprocessing.active_children())
     # New interpreters: forked ones would copy locks, and the thread that draws a progress bar.
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=_end_with_parent)
     try:
         with _deaf():
-            places = {pool.submit(function, task): place for place, task in tasks}
+            places = {pool.submit(_result, function, task): place for place, task in tasks}
         for future in as_completed(places):
             yield places[future], future.result()
     except BrokenProcessPool as error:
         raise InvalidParameter(
             "a worker process ended before its task did: try fewer jobs, or 1; a script that starts some "
-            'needs if __name__ == "__main__": around what it does'
+            'needs if __name__ == "__main__": around what it does, and its functions must stand in a file'
         ) from error
     except BaseException:
         # What is under way would be waited for at exit.
@@ -46,6 +48,32 @@ def results(
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Have this worker end when whoever started it was killed: nobody would stop it."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _result(function: Callable[[Task], Result], task: Task) -> Result:
+    """What a task gives; an error that cannot be sent on is told in words."""
+    try:
+        return function(task)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            told = RuntimeError(f"{type(error).__name__}: {error}")
+            told.__notes__ = getattr(error, "__notes__", [])
+            raise told from None
+        raise
 
 
 @contextmanager

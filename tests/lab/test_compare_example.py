@@ -135,4 +135,4 @@ def test_a_law_has_the_risk_of_its_draws(own):
 
 def test_the_figures_that_the_page_names_are_those_that_compare():
     compared = {number for number, figure in FIGURES.items() if figure.compares}
-    assert compared == {*map(str, range(8, 18)), "S2"}
+    assert compared == {*map(str, range(8, 18)), "R2", "S2"}

@@ -36,6 +36,7 @@ from sfumato.lab.errata import ERRATA
 from sfumato.lab.figure import QUICK, Effort, Statement
 from sfumato.lab.gallery import Drawn, draw, gallery, write
 from sfumato.lab.gallery_page import GENERATOR, MOST_ROWS, Plate, shorter
+from sfumato.lab.own import Own
 
 ROOT = Path(__file__).resolve().parents[2]
 FEW = tuple(erratum for erratum in ERRATA if erratum.id in ("E36", "E38", "E39"))
@@ -101,9 +102,13 @@ def test_effort_and_seed_reach_the_numbers():
 
 
 def test_mechanisms_of_a_readers_own_go_to_the_figures_that_compare():
-    assert set(draw(GOOD, own={"mine": 1}).table["curve"]) == {"laplace", "mine"}
+    mine = {"mine": Own(function=max, probs=[0.5])}
+    assert set(draw(GOOD, own=mine).table["curve"]) == {"laplace", "mine"}
     with pytest.raises(InvalidParameter, match="own goes with figures that compare, and figure C1 does not"):
-        draw(FAILING, own={"mine": 1})
+        draw(FAILING, own=mine)
+    for wrong in ({"mine": 1}, {"mine": max}, {"": mine["mine"]}, {1: mine["mine"]}):
+        with pytest.raises(InvalidParameter, match="subject must"):
+            draw(GOOD, own=wrong)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 
 from sfumato.accuracy import expected_absolute_error, mean_squared_error
 from sfumato.errors import InvalidParameter
-from sfumato.lab.published_quantile import (
-    Cells,
-    cells,
-    drawn,
-    exact_absolute,
-    exact_squared,
-    sample_quantile,
-)
+from sfumato.lab.published_quantile import Cells, cells, drawn, sample_quantile
 
 
 def by_definition(row, order, rate, bounds):
@@ -50,12 +43,10 @@ def test_risks_are_those_of_the_density_with_ties_and_with_weights_far_apart(val
     edges = np.concatenate([[0.0], np.sort(rows[0]), [20.0]])
     logs = -rate * np.abs(np.arange(len(values) + 1) - order * len(values))
     about = np.array([center])
-    assert exact_squared(rows, order, rate, bounds, about)[0] == pytest.approx(
-        mean_squared_error(edges, logs, center), rel=1e-9, abs=1e-12
-    )
-    assert exact_absolute(rows, order, rate, bounds, about)[0] == pytest.approx(
-        expected_absolute_error(edges, logs, center), rel=1e-9, abs=1e-12
-    )
+    law = cells(rows, order, rate, bounds)
+    squared, absolute = mean_squared_error(edges, logs, center), expected_absolute_error(edges, logs, center)
+    assert law.squared(about)[0] == pytest.approx(squared, rel=1e-9, abs=1e-12)
+    assert law.absolute(about)[0] == pytest.approx(absolute, rel=1e-9, abs=1e-12)
 
 
 def test_the_fourth_moment_is_an_integral_of_the_density():
@@ -117,13 +108,6 @@ def test_the_chance_of_a_far_draw_is_summed_and_not_what_is_left_of_one():
     near = law.beyond(np.array([500.0]), 3.0)[0]
     below = law.below(np.array([497.0, 503.0]))[0]
     assert near == pytest.approx(below[0] + 1 - below[1], rel=1e-9)
-
-
-def test_the_rank_error_is_the_mean_over_the_cells():
-    rows = np.array([[1.0, 2.0, 3.0]])
-    law = cells(rows, 0.5, 0.7, (0, 4))
-    _, masses = by_definition(rows[0], 0.5, 0.7, (0.0, 4.0))
-    assert law.rank()[0] == pytest.approx(sum(m * abs(i - 1.5) for i, m in enumerate(masses)))
 
 
 def test_the_sample_quantile_is_at_p_times_n_plus_one():

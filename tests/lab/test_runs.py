@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.lab import Own, Points, cache, datasets, run, runs
 from sfumato.lab.quantile_rows import QuantileRows
 
@@ -332,3 +332,11 @@ def test_an_own_mechanism_says_what_it_estimates():
             data=[0, 1],
             repeats=2,
         )
+
+
+def test_bounds_are_never_read_from_an_array():
+    bare = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1))
+    for subject in (bare, Own(function=in_bounds, statistic=lambda values: [0, 0])):
+        with pytest.raises(MissingBounds, match="bounds must be given"):
+            run(subject, data=np.arange(9), repeats=1)
+        assert len(run(subject, data=datasets.fixed(np.arange(9), bounds=(0, 20)), repeats=1)) == 1

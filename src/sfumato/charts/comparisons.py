@@ -269,11 +269,17 @@ def curve_layers(data: Records, looks: Mapping[str, Look], frame: Mapping[str, A
 def key_entries(looks: Mapping[str, Look], data: Records) -> list[dict[str, Any]]:
     """What stands in a key for each curve."""
     pointed = {row["curve"] for row in data if row["kind"] == "simulated"}
+    lines: dict[str, set[tuple[float, float]]] = {}
+    for row in data:
+        if row["kind"] != "simulated":
+            lines.setdefault(row["curve"], set()).add((row["x"], row["y"]))
+    # Points whose line has no length are shown without one.
+    bare = {curve for curve in pointed if len(lines.get(curve, ())) == 1}
     return [
         {
             "text": curve,
             "colour": look.colour,
-            "dash": next(iter(look.dashes.values())),
+            "dash": None if curve in bare else next(iter(look.dashes.values())),
             "shape": look.shape if curve in pointed else None,
         }
         for curve, look in looks.items()

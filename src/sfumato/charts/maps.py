@@ -44,6 +44,7 @@ def heatmap(
     value: str = "value",
     text: str | None = None,
     log: bool = False,
+    names: Sequence[str] = (),
     panels: Sequence[str] | None = None,
     columns: int | None = None,
     width: int = COLUMN,
@@ -63,6 +64,7 @@ def heatmap(
         value: the title of the numbers.
         text: how numbers are written in cells, such as ".2f"; "" for not at all.
         log: whether colours follow the logarithm of the number.
+        names: the names that have the first colours, so that several maps agree; others follow.
         width: of the whole picture at most, in pixels.
 
     Raises:
@@ -76,9 +78,9 @@ def heatmap(
     alt = altair()
     data = _cells(rows, text, log)
     enough(data)
-    colours, entries = _colours(data, log)
-    names = panel_names(data, panels)
-    beside = columns_of(columns, len(names))
+    colours, entries = _colours(data, log, names)
+    titles = panel_names(data, panels)
+    beside = columns_of(columns, len(titles))
     size = 14 if beside > 1 else 13
     wide, high = _order(data, "x"), _order(data, "y")
     left = max(across(name, size) for name in high) + size + 26
@@ -101,7 +103,7 @@ def heatmap(
     x = alt.X("x:N", sort=wide, title=along, scale=alt.Scale(domain=wide), axis=axis)
     y = alt.Y("y:N", sort=high, title=unit, scale=alt.Scale(domain=high), axis=left_axis)
     drawn = []
-    for name in names:
+    for name in titles:
         some = in_panel(data, name)
         box = alt.Chart(alt.Data(values=some)).mark_rect(stroke=PAGE, strokeWidth=1 if cell > 24 else 0.4)
         tips = [alt.Tooltip(f"{part}:N") for part in ("x", "y", "text")]
@@ -216,7 +218,7 @@ def _order(data: list[dict[str, Any]], name: str) -> list[str]:
 
 
 def _colours(
-    data: list[dict[str, Any]], log: bool
+    data: list[dict[str, Any]], log: bool, first: Sequence[str]
 ) -> tuple[dict[Any, tuple[str, str]], list[dict[str, Any]]]:
     """The colours of a cell and of words in it by its shade, and what a key says of them."""
     if "name" in data[0]:
@@ -225,7 +227,10 @@ def _colours(
             raise InvalidParameter(f"rows must have at most {len(NAMED)} names, got {shown(names)}")
         for row in data:
             row["shade"] = row["name"]
-        fills = dict(zip(names, NAMED, strict=False))
+        fills = dict(zip(dict.fromkeys([*first, *names]), NAMED, strict=False))
+        spare = [fill for fill in NAMED if fill not in {fills.get(name) for name in names}]
+        # What is beyond the list has a colour that nothing in this map has.
+        fills = {name: fills.get(name) or spare.pop(0) for name in names}
         shorts = _shorts(names)
         entries = [
             {"text": f"{shorts[name]} {_one_line(name)}", "colour": fill, "box": True}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.charts.rulers import Ruler, across, spread, wrapped
-from sfumato.charts.theme import INK, WORDS, Records, altair
+from sfumato.charts.theme import BROADER, INK, WORDS, Records, altair
 from sfumato.checks import shown, whole
 from sfumato.errors import InvalidParameter
 
@@ -32,7 +32,12 @@ def entry(row: Mapping[str, Any], name: str) -> Any:
 
 def number(value: Any) -> float:
     """A number of a record; what is missing is not a number."""
-    return math.nan if value is None else float(value)
+    try:
+        return math.nan if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter(
+            f"rows must have numbers where an axis shows them, got {shown(value)}"
+        ) from None
 
 
 def on_axis(value: float, log: bool) -> bool:
@@ -125,13 +130,17 @@ def end_layers(ends: Records, upright: Ruler, width: float, height: float, size:
     ]
     base = alt.Chart(alt.Data(values=data))
     scale = upright.scale()
-    leaders = base.mark_rule(strokeWidth=1, opacity=0.75).encode(
-        x=alt.X("x:Q"),
-        x2=alt.value(width + 9),
-        y=alt.Y("end:Q", scale=scale),
-        y2=alt.Y2("place:Q"),
-        color=alt.Color("colour:N", scale=None),
-    )
+    last = max(row["x"] for row in data)
+    leaders = []
+    # From a curve that ends early the line is long, and must not look as if the curve went on.
+    for dash, those in (
+        ([], [row for row in data if row["x"] == last]),
+        ([1, 4], [row for row in data if row["x"] < last]),
+    ):
+        rule = alt.Chart(alt.Data(values=those)).mark_rule(strokeWidth=1, opacity=0.75, strokeDash=dash)
+        spot = {"x": alt.X("x:Q"), "x2": alt.value(width + 9)}
+        ends_at = {"y": alt.Y("end:Q", scale=scale), "y2": alt.Y2("place:Q")}
+        leaders += [rule.encode(**spot, **ends_at, color=alt.Color("colour:N", scale=None))] if those else []
     style = {"fontSize": size, "fontWeight": "bold", "lineBreak": "\n", "lineHeight": size + 1}
     names = base.mark_text(align="left", baseline="middle", dx=12, **style).encode(
         x=alt.value(width),
@@ -139,7 +148,7 @@ def end_layers(ends: Records, upright: Ruler, width: float, height: float, size:
         text=alt.Text("text:N"),
         color=alt.Color("ink:N", scale=None),
     )
-    return [leaders, names]
+    return [*leaders, names]
 
 
 def room_of_names(names: Sequence[str], size: int) -> tuple[float, float]:
@@ -165,7 +174,7 @@ def key(entries: Records, width: float, size: int) -> Any:
     for row in entries:
         text = words(row["text"], 60).partition("\n")[0] if len(row["text"]) > 60 else _printable(row["text"])
         sample = 26.0 if row["colour"] else 0.0
-        room = sample + 8 + across(text, size, bold=True) + 16
+        room = sample + 8 + (1 + BROADER) * across(text, size, bold=True) + 16
         if left and left + room > width:
             left, down = 0.0, down + step
         data.append(

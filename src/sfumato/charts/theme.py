@@ -136,7 +136,8 @@ def channels(**shown: str) -> dict[str, Any]:
 def enough(data: Sequence[Any]) -> None:
     """Refuse an empty picture, and one of too many marks."""
     if not 1 <= len(data) <= MOST_MARKS:
-        raise InvalidParameter(f"rows must be 1 to {MOST_MARKS:,} records for a picture, got {len(data):,}")
+        got = f"{len(data):,}" if len(data) else "0 that its axes can show"
+        raise InvalidParameter(f"rows must be 1 to {MOST_MARKS:,} records for a picture, got {got}")
 
 
 def extent(data: Records, name: str) -> tuple[float, float]:

@@ -38,7 +38,7 @@ def listing(as_json: Json = False) -> None:
     from sfumato.lab.figures import FIGURES
 
     if as_json:
-        records = [{**_facts(figure), "compares": figure.compares} for figure in FIGURES.values()]
+        records = [{**figure.facts, "compares": figure.compares} for figure in FIGURES.values()]
         print_json({**_head(), "figures": records})
         return
     rows = [
@@ -55,7 +55,7 @@ def listing(as_json: Json = False) -> None:
         "Examples:",
         "  sfumato lab figure 11",
         "  sfumato lab figure 11 --mode both -o out",
-        "  sfumato lab figure quartiles --quick --json > quartiles.json",
+        "  sfumato lab figure quartile-risks --quick --json > quartiles.json",
         "",
         *STATUS,
     )
@@ -99,7 +99,7 @@ def figure(
         print_json(
             {
                 **_head(),
-                **_facts(chosen),
+                **chosen.facts,
                 "effort": {"share": effort.share, "seed": effort.seed},
                 "holds": holds,
                 "modes": [{**one.record(), "table": _rows(one.table)} for one in drawn],
@@ -123,7 +123,7 @@ def figure(
         "  sfumato lab all -o gallery",
         "  sfumato lab all -o gallery --quick --jobs 2",
         "",
-        "All figures take up to half an hour on two cores, and minutes with --quick.",
+        "All figures take some ten minutes on two cores, and two with --quick.",
         'It needs the extra charts: pip install "sfumato[charts]"',
         "",
         *STATUS,
@@ -190,10 +190,6 @@ def _effort(quick: bool, seed: int | None, jobs: int, cache: bool) -> Any:
 
 def _head() -> dict[str, Any]:
     return {"schema": SCHEMA, "version": sfumato.__version__}
-
-
-def _facts(figure: Any) -> dict[str, Any]:
-    return {name: getattr(figure, name) for name in ("number", "name", "source", "title")}
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:

@@ -25,6 +25,9 @@ from sfumato.question import Question
 
 _MEANS = {"mean", "exponential_mean", "inverse_mean"}
 _SHARES = {"proportion", "inverse_proportion"}
+_BUDGETS = ("epsilon", "rho")
+# Answers become numbers so many at a time.
+_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,19 @@ class AskedSubject:
 
     query: Any
 
+    def takes(self, name: str) -> bool:
+        """Whether it can be a setting of the query."""
+        return name in _BUDGETS or name in {one.name for one in fields(self.query)}
+
+    def require_settings(self) -> None:
+        """A query is complete by itself."""
+
     def at(self, settings: Mapping[str, Any]) -> "AskedSubject":
         """The query with these settings."""
         known = {one.name for one in fields(self.query)}
+        budgets = [name for name in (*_BUDGETS, "budget") if name in settings]
+        if len(budgets) > 1:
+            raise InvalidParameter(f"sweep must name one budget, got {' and '.join(budgets)}")
         changed: dict[str, Any] = {}
         for name, value in settings.items():
             if name == "epsilon":
@@ -51,7 +64,7 @@ class AskedSubject:
                 )
         return AskedSubject(replace(self.query, **changed))
 
-    def trial(self, rows: Floats, bounds: tuple[float, float]) -> "AskedTrial":
+    def trial(self, rows: Floats, bounds: tuple[float, float] | None) -> "AskedTrial":
         """The query on the data sets that are the rows; the bounds count if it has none of its own."""
         values: Any = rows
         if self.query.name in _SHARES and getattr(self.query, "category", None) is None:
@@ -117,12 +130,16 @@ class AskedTrial:
 
     def _asked(self, by_order: Floats) -> Floats:
         """Answers in the order in which they were asked for; laws have the distinct orders, increasing."""
-        places = [self.query.orders.index(order) for order in self.query._asked]
+        places = [self.query.orders.index(order) for order in self.query.asked]
         return by_order[..., places]
 
     def _answers(self, law: Any, repeats: int, random: Randomness) -> Floats:
-        drawn = self._outcomes(law, repeats, random)
-        return np.array([np.atleast_1d(np.asarray(self.query.value(one), dtype=np.float64)) for one in drawn])
+        parts = []
+        for start in range(0, repeats, _AT_ONCE):
+            drawn = self._outcomes(law, min(_AT_ONCE, repeats - start), random)
+            values = [np.atleast_1d(np.asarray(self.query.value(one), dtype=np.float64)) for one in drawn]
+            parts.append(np.array(values))
+        return np.concatenate(parts)
 
     def _outcomes(self, law: Any, repeats: int, random: Randomness) -> list[tuple[int, ...]]:
         if isinstance(law, Shifted) and isinstance(law.center, int):
@@ -133,9 +150,9 @@ class AskedTrial:
         """How many ranks answers are from p n; all values of an answer's cell of the grid count as ties."""
         if self.query.name != "quantiles":
             raise NotSupported(f"the risk 'rank' is for quantiles, not for {self.query.name}")
-        targets = np.array([float(order) for order in self.query._asked]) * self.rows.shape[1]
-        counted = self.query._counted is not None or self.query.bounds is None
-        grid = None if counted else self.query.facts.grid
+        targets = np.array([float(order) for order in self.query.asked]) * self.rows.shape[1]
+        gridless = self.query.sized or self.query.bounds is None
+        grid = None if gridless else self.query.facts.grid
         found = []
         for row, given in zip(np.sort(self.rows, axis=1), answers, strict=True):
             known, asked = (row, given) if grid is None else (grid.index(row), grid.index(given.ravel()))
@@ -143,7 +160,7 @@ class AskedTrial:
         return np.stack(found)
 
     def covered(self, repeats: int, confidence: float, truth: Floats, random: Randomness) -> Floats:
-        """1 where the intervals of a draw hold all of the truth, else 0."""
+        """The share of the intervals of a draw that hold the truth."""
         found = np.empty((len(self.rows), repeats))
         for place, law in enumerate(self._laws):
             for repeat, outcome in enumerate(self._outcomes(law, repeats, random)):

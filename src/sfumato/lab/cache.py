@@ -1,23 +1,29 @@
 """Results of experiments on disk, found again by the content of all that they depend on."""
 
+import dis
 import hashlib
 import inspect
 import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+import platform
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from sfumato.errors import InvalidParameter
+from sfumato.whole_files import in_place_of
 
 # Of the files; a change makes all older ones unknown.
-FORMAT = 1
+FORMAT = 2
+# What functions use of these is known by a version, or by the digest of this package.
+_KNOWN = {"numpy", "sfumato", *sys.stdlib_module_names}
 
 
 class Unknown(Exception):
@@ -27,66 +33,108 @@ class Unknown(Exception):
 def content_of(told: object) -> str | None:
     """A digest of what is told and of the code that computes with it, or None if that cannot be known."""
     try:
-        described = json.dumps([FORMAT, _code(), _described(told)], sort_keys=True)
-    except Unknown:
+        described = json.dumps([FORMAT, _code(), _described(told, ())], sort_keys=True)
+    except (Unknown, RecursionError):
         return None
     return hashlib.sha256(described.encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    """A digest of this package and of the version of NumPy: what another code computed is not taken."""
-    digest = hashlib.sha256(version("numpy").encode())
+    """A digest of this package and of what it computes with: what other code computed is not taken."""
+    versions = platform.python_version(), version("numpy"), version("scipy")
+    digest = hashlib.sha256(repr(versions).encode())
     root = Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
-def _described(told: object) -> Any:
+def _described(told: object, around: tuple[FunctionType, ...]) -> Any:
     """Anything that settings are made of, as JSON that differs where it does."""
-    if told is None or isinstance(told, bool | int | float | str):
+    if told is None or told is Ellipsis or isinstance(told, bool | int | float | complex | str):
         return [type(told).__name__, repr(told)]
     if isinstance(told, bytes):
         return ["bytes", told.hex()]
-    if isinstance(told, np.ndarray):
+    # The bytes of objects are addresses, and those of a masked array have no mask.
+    if type(told) is np.ndarray and not told.dtype.hasobject:
         return [
             "array",
             str(told.dtype),
             list(told.shape),
             hashlib.sha256(told.tobytes()).hexdigest(),
         ]
-    if isinstance(told, Mapping):
-        return ["mapping", [[_described(key), _described(value)] for key, value in told.items()]]
-    if isinstance(told, list | tuple):
-        return [type(told).__name__, [_described(one) for one in told]]
-    if is_dataclass(told) and not isinstance(told, type):
-        own = [[one.name, _described(getattr(told, one.name))] for one in fields(told)]
-        return [type(told).__qualname__, own]
-    if inspect.isfunction(told):
-        return _function(told)
+    if type(told) is dict:
+        return ["mapping", [[_described(key, around), _described(one, around)] for key, one in told.items()]]
+    if type(told) in (list, tuple):
+        return [type(told).__name__, [_described(one, around) for one in told]]  # type: ignore[attr-defined]
+    if type(told) in (set, frozenset):  # whose order differs between processes
+        return ["set", sorted(json.dumps(_described(one, around)) for one in told)]  # type: ignore[attr-defined]
+    if isinstance(told, FunctionType):
+        return ["around", around.index(told)] if told in around else _function(told, (*around, told))
+    if type(told) is partial:
+        return ["partial", *(_described(one, around) for one in (told.func, told.args, told.keywords))]
     if type(told).__module__ == "fractions":
         return ["fraction", str(told)]
+    if is_dataclass(told) and not isinstance(told, type) and _home(type(told)) == "sfumato":
+        own = [[one.name, _described(getattr(told, one.name), around)] for one in fields(told)]
+        return [type(told).__module__, type(told).__qualname__, own]
     name = getattr(told, "__qualname__", None)
-    if name is not None and (getattr(told, "__module__", None) or "").split(".")[0] == "numpy":
-        return ["numpy", name]
+    # A method has something else that it belongs to.
+    if name is not None and _home(told) in ("numpy", "sfumato") and not inspect.ismethod(told):
+        return ["known", getattr(told, "__module__", ""), name]
     raise Unknown
 
 
-def _function(told: Callable[..., Any]) -> Any:
-    """A function by its text and by what it holds; what it finds elsewhere by name is not looked at."""
+def _home(told: object) -> str:
+    return (getattr(told, "__module__", None) or "").split(".")[0]
+
+
+def _function(told: FunctionType, around: tuple[FunctionType, ...]) -> Any:
+    """A function by its code, by what it holds, and by what it finds by name, other functions too."""
     try:
-        text = inspect.getsource(told)
-    except (OSError, TypeError) as error:
+        held = [_described(cell.cell_contents, around) for cell in told.__closure__ or ()]
+    except ValueError as error:  # a name that has no value yet
         raise Unknown from error
-    code: Any = told.__code__
-    held = [_described(cell.cell_contents) for cell in told.__closure__ or ()]
-    # Names of the module that the text uses may mean anything; modules themselves are taken as they are.
-    used = {name: told.__globals__[name] for name in code.co_names if name in told.__globals__}
-    others = [
-        [name, _described(value)] for name, value in sorted(used.items()) if not inspect.ismodule(value)
+    own = [_described(one, around) for one in (told.__defaults__, told.__kwdefaults__, vars(told))]
+    if _home(told) == "sfumato":  # the digest of this package tells the rest
+        return ["function", told.__module__, told.__qualname__, held, own]
+    names: set[str] = set()
+    for code in _codes(told.__code__):
+        names |= set(code.co_names)
+        imported = [step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME"]
+        if any(str(name).split(".")[0] not in _KNOWN for name in imported):
+            raise Unknown
+    known = told.__globals__
+    found = [[name, _global(known[name], around)] for name in sorted(names & set(known))]
+    return ["function", _of_code(told.__code__, around), held, own, found]
+
+
+def _global(told: object, around: tuple[FunctionType, ...]) -> Any:
+    if not inspect.ismodule(told):
+        return _described(told, around)
+    if told.__name__.split(".")[0] not in _KNOWN:
+        raise Unknown  # any function of it may have changed
+    return ["module", told.__name__]
+
+
+def _of_code(code: CodeType, around: tuple[FunctionType, ...]) -> Any:
+    """What code does, wherever it stands: no names of files, no numbers of lines."""
+    told = [code.co_code, code.co_exceptiontable, code.co_names, code.co_varnames, code.co_freevars]
+    counts = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
+    held = [
+        _of_code(one, around) if isinstance(one, CodeType) else _described(one, around)
+        for one in code.co_consts
     ]
-    return ["function", text, held, _described(told.__defaults__), _described(told.__kwdefaults__), others]
+    return ["code", _described([*told, *counts], around), held]
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of the functions and comprehensions in it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _codes(one)
 
 
 @dataclass(frozen=True)
@@ -104,7 +152,10 @@ class Cache:
             return cls(usual_folder())
         if not isinstance(wanted, str | os.PathLike):
             raise InvalidParameter(f"cache must be True, False or a folder, got {type(wanted).__name__}")
-        return cls(Path(wanted))
+        path = os.fsdecode(wanted)
+        if not path or "\0" in path:
+            raise InvalidParameter(f"cache must be True, False or a folder, got cache={path!r}")
+        return cls(Path(path))
 
     def read(self, key: str | None) -> Any:
         """What is kept under a key, or None; a damaged file counts as none."""
@@ -122,9 +173,8 @@ class Cache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-                json.dump(rows, file)
-            os.replace(file.name, path)
+            with in_place_of(path) as temporary:
+                temporary.write_text(json.dumps(rows), "utf-8")
         except OSError:
             return
 
@@ -134,5 +184,11 @@ class Cache:
 
 def usual_folder() -> Path:
     """Where results are kept unless another folder is named."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    # One that is not absolute counts as none, as its specification says.
+    if not os.path.isabs(base):
+        try:
+            base = str(Path.home() / ".cache")
+        except RuntimeError:
+            raise InvalidParameter("cache must be a folder where there is no home, got cache=True") from None
     return Path(base) / "sfumato" / "lab"

@@ -18,7 +18,8 @@ from sfumato.accuracy import (
 )
 from sfumato.errors import InvalidParameter
 
-DECILES = 9
+# Each of the deciles has such a part of the budget.
+PARTS = 9
 CLOSED, BINOMIAL = "closed bound, histogram", "binomial bound, histogram"
 TAIL = "bound, inverse sensitivity"
 REPORT, SLIDE_THREE, SLIDE_FIVE = "report", "slide 3 of 5", "slide 5 of 5"
@@ -38,16 +39,14 @@ def failure(rows: int) -> float:
     return 1 / (math.sqrt(rows) * math.log(rows))
 
 
-def scan_radius(
-    rows: int, epsilon: Any, *, query: int = 4, cells: int | None = None, beta: Any = None
-) -> float:
+def scan_radius(rows: int, epsilon: Any, *, cells: int | None = None, beta: Any = None) -> float:
     """How far in ranks the scan of one decile errs at most, for its ninth of the budget."""
-    unit = DECILES / Fraction(str(epsilon))
+    unit = PARTS / Fraction(str(epsilon))
     return above_threshold_alpha(
         queries=steps(rows) if cells is None else cells,
         failure=failure(rows) if beta is None else beta,
         threshold_scale=2 * unit,
-        query_scale=query * unit,
+        query_scale=4 * unit,
     )
 
 
@@ -80,7 +79,7 @@ def smooth_mean(rows: int, order: Fraction, epsilon: Any) -> float:
     """The bound on smooth inverse sensitivity, summed over distances, each divided as is best."""
     radius = 1 / (1000 * rows)
     reach = min(float(min(order, 1 - order)) / 2, 0.25)
-    budget = float(epsilon) / DECILES
+    budget = float(epsilon) / PARTS
 
     def tail(distance: float) -> float:
         found = 1.0

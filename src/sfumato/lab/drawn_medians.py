@@ -32,7 +32,7 @@ FOUR_ERRORS = math.erfc(STANDARD_ERRORS / math.sqrt(2))
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Draws:
     """Draws on one data set, their law, and the sample median.
 
     `step` is the distance of the points of a law on a grid, each of which has the cell around it to itself;
@@ -77,26 +77,31 @@ class Drawn:
 
 def by_density(
     values: Floats, epsilon: float, bounds: tuple[float, float], size: int, rng: np.random.Generator
-) -> Drawn:
+) -> Draws:
     """The published median: draws from a density with the weight exp(-epsilon |i - n/2|)."""
     law = cells(values[None], 0.5, epsilon, bounds)
-    return Drawn(law, 0.0, law.draw(rng, size)[0], float(sample_quantile(values[None], 0.5)[0]))
+    return Draws(law, 0.0, law.draw(rng, size)[0], float(sample_quantile(values[None], 0.5)[0]))
 
 
-def by_query(
-    values: Floats, epsilon: Any, bounds: tuple[Any, Any], size: int, seed: int, step: Any = None
-) -> Drawn:
-    """The median that sfumato releases if records are replaced: exact draws from its points."""
-    query = Quantiles(
+def asked(epsilon: Any, bounds: tuple[Any, Any], rows: int, step: Any = None) -> Quantiles:
+    """The median of sfumato at a cost that is declared if records are replaced."""
+    return Quantiles(
         probs=(MEDIAN,),
         method=Single(),
         budget=PureDP(epsilon),
         bounds=bounds,
         step=step,
         neighbours="substitution",
-        rows=len(values),
+        rows=rows,
         scalar=True,
     )
+
+
+def by_query(
+    values: Floats, epsilon: Any, bounds: tuple[Any, Any], size: int, seed: int, step: Any = None
+) -> Draws:
+    """The median that sfumato releases if records are replaced: exact draws from its points."""
+    query = asked(epsilon, bounds, len(values), step)
     law: Any = query.law(query.look(admit(values)))
     lengths, _, masses = law.nodes[0].law.runs
     width, bits = float(query.facts.grid.step), SeededBits(seed)
@@ -107,7 +112,7 @@ def by_query(
     ranks = np.zeros(int(kept.sum()))
     draws = np.array([_number(query.value(law.sample(bits))) for _ in range(size)])
     center = float(sample_quantile(values[None], 0.5)[0])
-    return Drawn(Cells(edges[None], masses[kept][None], ranks), width, draws, center)
+    return Draws(Cells(edges[None], masses[kept][None], ranks), width, draws, center)
 
 
 def _number(value: Any) -> float:
@@ -128,7 +133,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def histogram_rows(
-    drawn: Drawn, window: tuple[float, float], bins: int, name: str = "draws"
+    drawn: Draws, window: tuple[float, float], bins: int, name: str = "draws"
 ) -> list[dict[str, Any]]:
     """Shares of the draws in equal bins beside their probabilities, and the density by cells."""
     places = drawn.snapped(np.linspace(*window, bins + 1))
@@ -144,7 +149,7 @@ def histogram_rows(
     return rows + [record(DENSITY, name, start=a, end=b, exact=h) for a, b, h in heights_seen]
 
 
-def risk_rows(drawn: Drawn, name: str = "draws") -> list[dict[str, Any]]:
+def risk_rows(drawn: Draws, name: str = "draws") -> list[dict[str, Any]]:
     """The root mean squared error about the sample median, from the law and from the draws, and the fit."""
     off = (drawn.draws - drawn.center) ** 2
     root = math.sqrt(float(off.mean()))

@@ -4,8 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from sfumato.checks import boolean, exact, shown, whole
+from sfumato.errors import InvalidParameter
+
 Mode = Literal["published", "corrected"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+# Figures add small numbers of their own.
+MOST_SEED = 2**53
 # Where draws are few, standard errors are not known well enough to judge by four of them.
 FEWEST = 20
 
@@ -23,6 +28,9 @@ class Effort:
         jobs: processes.
         cache: whether results of experiments are kept on disk.
 
+    Raises:
+        InvalidParameter: a share, seed or number of jobs that is out of range.
+
     >>> Effort(share=0.1).draws(2000), Effort(share=0.1).draws(60)
     (200, 20)
     """
@@ -31,6 +39,13 @@ class Effort:
     seed: int = 2024
     jobs: int = 1
     cache: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < exact("share", self.share) <= 1:
+            raise InvalidParameter(f"share must be in (0, 1], got share={shown(self.share)}")
+        whole("seed", self.seed, least=0, most=MOST_SEED)
+        whole("jobs", self.jobs, least=1, most=256)
+        boolean("cache", self.cache)
 
     def draws(self, full: int, *, least: int = FEWEST) -> int:
         """So many draws, or sets of data, in place of `full`."""
@@ -92,3 +107,8 @@ class Figure:
     errata: tuple[str, ...] = ()
     compares: bool = False
     alone: bool = False
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What it is called and where it comes from, for JSON."""
+        return {"number": self.number, "name": self.name, "source": self.source, "title": self.title}

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.checks import shown
-from sfumato.errors import InvalidParameter
 from sfumato.grid import Floats
 from sfumato.lab import datasets
 from sfumato.lab.datasets import Source
 from sfumato.lab.figure import Effort, Mode, Statement
 from sfumato.lab.judging import all_agree, equals, same_average
 from sfumato.lab.measured import line_and_point
-from sfumato.lab.own import Own, OwnTrial
+from sfumato.lab.own import Own, OwnTrial, with_own
 from sfumato.lab.published_quantile import cells, drawn, sample_quantile
 from sfumato.lab.runs import run
 from sfumato.lab.trials import Expected, Risk
@@ -41,7 +39,7 @@ class Known(Own):
 
     expected: Callable[..., Expected | None]
 
-    def trial(self, rows: Floats, bounds: tuple[float, float]) -> "KnownTrial":
+    def trial(self, rows: Floats, bounds: tuple[float, float] | None) -> "KnownTrial":
         """This mechanism on the data sets that are the rows."""
         return KnownTrial(replace(self, settings={"bounds": bounds, **self.settings}), rows)
 
@@ -137,8 +135,7 @@ def risks(
     """Squared risks for all sizes and budgets on values between 0 and the width, as a frame."""
     import polars as pl
 
-    if taken := sorted({QEXP, LAPLACE, INTEGERS} & set(own)):
-        raise InvalidParameter(f"own mechanisms must have names of their own, got {shown(taken[0])}")
+    with_own(dict.fromkeys((QEXP, LAPLACE, INTEGERS)), own)
     frame = run(
         {**subjects(mode, width, whole=whole), **({} if whole else own)},
         data=source(width, whole=whole),

@@ -18,6 +18,7 @@ from sfumato.lab import figures, gallery_page
 from sfumato.lab.errata import ERRATA
 from sfumato.lab.figure import FULL, MODES, QUICK, Effort, Figure, Mode, Statement
 from sfumato.lab.gallery_page import INDEX, STATEMENTS, Plate
+from sfumato.lab.runs import subjects_of
 from sfumato.processes import results
 from sfumato.whole_files import write_file
 
@@ -87,7 +88,7 @@ class Drawn:
         """Write its files to a folder, which is made if need be; their paths."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        record = {"schema": SCHEMA, "version": sfumato.__version__, **_facts(self.figure), **self.record()}
+        record = {"schema": SCHEMA, "version": sfumato.__version__, **self.figure.facts, **self.record()}
         return _written(target, {**self.files(), f"{self.stem}.json": _as_json(record)})
 
 
@@ -137,6 +138,10 @@ def draw(
     """
     figure = which if isinstance(which, Figure) else figures.find(str(which))
     one_of("mode", mode, MODES)
+    if own is not None and not isinstance(own, Mapping):
+        raise InvalidParameter(f"own must be a mapping of names to mechanisms, got own={shown(own)}")
+    if own:
+        subjects_of(own)
     if own and not figure.compares:
         raise InvalidParameter(f"own goes with figures that compare, and figure {figure.number} does not")
     table = figure.numbers(mode, _effort(effort), dict(own or {}))
@@ -283,10 +288,6 @@ def _as_json(record: Any) -> bytes:
     return f"{json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
-def _facts(figure: Figure) -> dict[str, Any]:
-    return {"number": figure.number, "name": figure.name, "source": figure.source, "title": figure.title}
-
-
 def _told(statements: Sequence[Statement]) -> list[dict[str, Any]]:
     return [{"words": each.words, "holds": each.holds} for each in statements]
 
@@ -300,12 +301,10 @@ def _record(found: Gallery, effort: Effort) -> dict[str, Any]:
         "holds": not found.failing and not found.missing,
         "figures": [
             {
-                **_facts(figure),
+                **figure.facts,
                 "modes": {
                     plate.mode: {
-                        "statements": [
-                            {"words": each.words, "holds": each.holds} for each in plate.statements
-                        ],
+                        "statements": _told(plate.statements),
                         "error": plate.error or None,
                     }
                     for plate in found.plates

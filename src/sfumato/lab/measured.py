@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 
 MEASURED = "measured"
+# The kind of numbers that errata count over many cases, which are judged and not drawn.
+CASES = "cases"
+# What a subtitle says of a chart of such rows.
+LEGEND = "thick lines: exact; points: simulated, ± 2 standard errors"
 
 
 def share(chance: float, found: Any) -> dict[str, Any]:
@@ -19,6 +23,20 @@ def share(chance: float, found: Any) -> dict[str, Any]:
     return {"kind": MEASURED, "exact": chance, "mean": float(np.mean(found)), "se": se, "repeats": draws}
 
 
+def case_rows(numbers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows for the numbers of an erratum's finding, by their names."""
+    return [
+        {"panel": CASES, "curve": name, "kind": CASES, "exact": float(value)}
+        for name, value in numbers.items()
+    ]
+
+
+def cases(frame: Any) -> dict[str, float]:
+    """What those rows say, by name."""
+    counted = frame.filter(frame["kind"] == CASES)
+    return dict(zip(counted["curve"], counted["exact"], strict=True))
+
+
 def point(mean: float, se: float | None) -> dict[str, Any]:
     """A simulated number in a chart, with a bar of two standard errors to each side."""
     bar = 2 * (se or 0.0)
@@ -26,7 +44,7 @@ def point(mean: float, se: float | None) -> dict[str, Any]:
 
 
 def line_and_point(place: Mapping[str, Any], row: Mapping[str, Any], se: str = "se") -> list[dict[str, Any]]:
-    """What a row knows exactly, as a place of a line, and what was simulated, as a point; each if it is there.
+    """What a row knows exactly as a place of a line, and what was simulated as a point; each if it is there.
 
     Args:
         place: where in the chart: `curve`, `x`, perhaps `panel`.
@@ -47,6 +65,8 @@ def charted(rows: Iterable[Mapping[str, Any]], along: str, *, most: float = math
     """
     found: list[dict[str, Any]] = []
     for row in rows:
+        if row["kind"] == CASES:
+            continue
         place = {"curve": row["curve"], "x": row[along], "panel": row.get("panel") or ""}
         drawn = row["kind"] == MEASURED
         if row["exact"] is not None and row["exact"] <= most:

@@ -40,14 +40,14 @@ RATIO, TENTH, SCALE = (
     "standard deviation of an answer, b divided by 10",
     "scale of Laplace noise",
 )
-SCHEMA = {
-    "panel": "",
-    "quantity": "",
-    "start": 0.0,
-    "end": 0.0,
-    "exact": 0.0,
-    "mean": 0.0,
-    "se": 0.0,
+COLUMNS = {
+    "panel": pl.String,
+    "quantity": pl.String,
+    "start": pl.Float64,
+    "end": pl.Float64,
+    "exact": pl.Float64,
+    "mean": pl.Float64,
+    "se": pl.Float64,
 }
 
 
@@ -60,26 +60,26 @@ class Panel:
     epsilon: float
     data: str = "uniform"
 
-    def sampling_variance(self, mode: Mode) -> float:
+    def sampling_variance(self, mode: Mode, width: float = WIDTH) -> float:
         """The variance of one record; the product clamps it to the bounds, the script does not."""
         if self.data == "uniform":
-            return WIDTH**2 / 12
+            return width**2 / 12
         reach = WIDTH / 2 / DEVIATION
         density = math.exp(-(reach**2) / 2) / math.sqrt(2 * math.pi)
         beyond = math.erfc(reach / math.sqrt(2)) / 2
         lost = 2 * (reach * density - (reach**2 - 1) * beyond) if mode == "corrected" else 0.0
-        return DEVIATION**2 * (1 - lost)
+        return (DEVIATION * width / WIDTH) ** 2 * (1 - lost)
 
     def noise_deviation(self) -> float:
         """The standard deviation of the noise on a mean."""
         return math.sqrt(self.risk(0.0))
 
-    def risk(self, variance: float) -> float:
+    def risk(self, variance: float, width: float = WIDTH) -> float:
         """The mean squared error around the population's mean, if a record has this variance."""
         more: dict[str, Any] = {} if self.kind == "laplace" else {"delta": DELTA}
         if self.kind == "gaussian":
             more["constant"] = CONSTANT
-        return mean_risk(self.kind, ROWS, variance, WIDTH, self.epsilon, **more)
+        return mean_risk(self.kind, ROWS, variance, width, self.epsilon, **more)
 
 
 def drawn(panel: Panel, mode: Mode, count: int, seed: int, *, width: float = WIDTH) -> tuple[Any, Any]:
@@ -125,8 +125,9 @@ def numbers(
         answers, means = drawn(panel, mode, count, seed)
         rows += _rows(panel, mode, answers, means)
         if tenth and place == 0:
-            fewer, _ = drawn(panel, mode, count, seed, width=WIDTH / 10)
-            exact = math.sqrt(panel.risk(panel.sampling_variance(mode))) / 10
+            less = WIDTH / 10
+            fewer, _ = drawn(panel, mode, count, seed, width=less)
+            exact = math.sqrt(panel.risk(panel.sampling_variance(mode, less), less))
             error = exact / 2 * _error_of_square(panel, (10 * exact) ** 2, count)
             rows.append(_row(panel.name, TENTH, exact, float(fewer.std()), error))
             # With the same random numbers every single answer is divided by ten; on a lattice of powers of
@@ -145,25 +146,14 @@ def numbers(
         ratio = gaussian_to_laplace(kind, epsilon, DELTA, **more)
         rows.append(_row("all", RATIO, ratio) | {"start": epsilon})
         rows.append(_row("all", SCALE, WIDTH / ROWS / epsilon) | {"start": epsilon})
-    return pl.DataFrame(
-        rows,
-        schema={name: pl.String if value == "" else pl.Float64 for name, value in SCHEMA.items()},
-        orient="row",
-    )
+    return pl.DataFrame(rows, schema=COLUMNS)
 
 
 def _row(
     panel: str, quantity: str, exact: float | None, mean: float | None = None, se: float | None = None
 ) -> dict[str, Any]:
-    return {
-        "panel": panel,
-        "quantity": quantity,
-        "start": None,
-        "end": None,
-        "exact": exact,
-        "mean": mean,
-        "se": se,
-    }
+    known = {"panel": panel, "quantity": quantity, "exact": exact, "mean": mean, "se": se}
+    return {**dict.fromkeys(COLUMNS), **known}
 
 
 def _error_of_square(panel: Panel, variance: float, count: int) -> float:
@@ -244,7 +234,7 @@ def chart(frame: Any, mode: Mode, panels: Sequence[Panel], *, title: str, reach:
     )
     subtitle = [
         f"{count:,} answers, each on fresh data of {ROWS:,} values in [0, {WIDTH:,.0f}]",
-        "line: expected by the law of an answer, the mean of the data being taken for normal",
+        "line: what is expected, if the mean of the data is taken for normal",
     ]
     return histogram(
         rows,

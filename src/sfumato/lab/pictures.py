@@ -6,10 +6,9 @@ from typing import Any
 from sfumato.checks import one_of
 from sfumato.errors import InvalidParameter
 from sfumato.lab.measured import line_and_point
+from sfumato.lab.summaries import RESULTS
 from sfumato.lab.trials import RISKS
 
-# What the columns of a result are called, apart from the settings.
-_RESULTS = ("subject", "risk", "exact", "exact_se", "mean", "se", "noise_se", "sets", "repeats")
 _UNITS = {
     "squared": "mean squared error",
     "absolute": "mean absolute error",
@@ -58,7 +57,9 @@ def picture(
     """
     from sfumato.charts import comparison
 
-    settings = [name for name in frame.columns if name not in _RESULTS]
+    if not set(RESULTS) <= set(getattr(frame, "columns", ())):
+        raise InvalidParameter(f"frame must be what run returned, got {type(frame).__name__}")
+    settings = [name for name in frame.columns if name not in RESULTS]
     along = one_of("along", along, settings)
     chosen = _risk(frame, risk)
     others = [name for name in settings if name != along and frame[name].n_unique() > 1]

@@ -203,7 +203,11 @@ class Clusters:
 
     def sample(self, rng: np.random.Generator, shape: Shape) -> Array:
         # Two streams: with one, the heaps of a second set would depend on how many sets are drawn.
-        of_heap, of_place = rng.spawn(2)
+        return self.sample_from(tuple(rng.spawn(2)), shape)
+
+    def sample_from(self, streams: tuple[np.random.Generator, ...], shape: Shape) -> Array:
+        """The same from two streams, which go on where they are."""
+        of_heap, of_place = streams
         heap = np.searchsorted(np.cumsum(self.shares)[:-1], of_heap.random(shape), side="right")
         place = of_place.standard_normal(shape)
         return np.asarray(np.asarray(self.centers)[heap] + np.asarray(self.sds)[heap] * place)

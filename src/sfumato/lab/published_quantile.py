@@ -55,10 +55,6 @@ class Cells:
         """The mean distance from the centre of each row."""
         return self._mean(self._distance(np.asarray(center)[:, None]))
 
-    def rank(self) -> Floats:
-        """The mean distance from the target in ranks."""
-        return self._mean(self.ranks[None, :])
-
     def below(self, places: Floats) -> Floats:
         """The chance of a draw below these places: (rows, k) for places of (rows, k) or (k,)."""
         wide = np.broadcast_to(np.asarray(places, dtype=np.float64), (len(self.edges), np.shape(places)[-1]))
@@ -175,30 +171,6 @@ def drawn(
     ((2, 100), np.True_, np.True_)
     """
     return cells(rows, order, rate, bounds).draw(rng, size)
-
-
-def exact_squared(
-    rows: Floats, order: float, rate: Rates, bounds: tuple[float, float], center: Floats
-) -> Floats:
-    """The mean squared error of a draw about the centre of each row, from the density.
-
-    >>> rows = np.array([[1.0, 3.0, 3.0]])
-    >>> exact_squared(rows, 0.5, 0.0, (0, 4), np.array([2.0])).round(6)
-    array([1.333333])
-    """
-    return cells(rows, order, rate, bounds).squared(center)
-
-
-def exact_absolute(
-    rows: Floats, order: float, rate: Rates, bounds: tuple[float, float], center: Floats
-) -> Floats:
-    """The mean absolute error of a draw about the centre of each row, from the density.
-
-    >>> rows = np.array([[1.0, 3.0, 3.0]])
-    >>> exact_absolute(rows, 0.5, 0.0, (0, 4), np.array([2.0])).round(6)
-    array([1.])
-    """
-    return cells(rows, order, rate, bounds).absolute(center)
 
 
 def _checked(rows: Any, order: Any, bounds: Any) -> tuple[float, float, Floats]:

@@ -9,10 +9,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from sfumato.grid import Floats, Ints
 
 LOW, HIGH = 0.0, 1.0
 

@@ -83,7 +83,7 @@ class QuantileRows:
         size = rows.shape[1]
         if query.rows_are_public and query.rows is None:
             query = replace(query, rows=size)
-        if query.rows not in (None, size) or query._counted is not None:
+        if query.rows not in (None, size) or query.sized:
             return None
         method = query.chosen
         if type(method) not in (Single, Independent) or getattr(method, "flip", False):

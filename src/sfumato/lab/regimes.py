@@ -4,22 +4,25 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from sfumato.grid import Floats
 from sfumato.lab import published_several as published
 from sfumato.lab.asked_trials import AskedSubject
 from sfumato.lab.datasets import Source, lognormal, normal, poisson, uniform
 from sfumato.lab.figure import Effort, Mode
 from sfumato.lab.judging import STANDARD_ERRORS
-from sfumato.lab.own import Own
-from sfumato.lab.published_several import Floats
+from sfumato.lab.own import Own, with_own
 from sfumato.lab.runs import run
-from sfumato.lab.several_risks import Orders, asked_for, orders
+from sfumato.lab.several_risks import FLAT, Orders, asked_for, orders, without_data
 from sfumato.lab.trials import Randomness
 from sfumato.privacy import PureDP
 from sfumato.quantile_methods import Quantiles
+
+Row = Mapping[str, Any]
 
 # A tight domain, two that are wider than their data, and integers.
 SOURCES: dict[str, Source] = {
@@ -31,10 +34,12 @@ SOURCES: dict[str, Source] = {
 METHODS = ("independent", "joint", "recursive", "inverse_sensitivity", "histogram")
 EPSILONS = (0.1, 1.0)
 SIZES, COUNTS = (1_000, 10_000, 100_000), (1, 3, 9, 99)
+# So fine that the grid is a line: on a coarse one all records of a cell are ties, and errors look smaller.
+POINTS = 2**30
 # The script's JointExp sums over all pairs of cells.
 PUBLISHED_SIZES, PUBLISHED_COUNTS = (100, 400), (1, 3, 9)
 PUBLISHED_METHODS = ("independent", "joint", "recursive")
-FLAT, AUTO = "no data", "auto"
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,16 @@ class Place:
 
     def query(self, method: str) -> Quantiles:
         """The query by a method, with the cost declared if a record is replaced."""
-        integers: dict[str, Any] = {"step": 1, "on_points": True} if self.data == "ties" else {}
+        low, high = SOURCES[self.data].bounds
+        ties = self.data == "ties"
         return Quantiles(
             probs=self.orders,
             method=method,
             budget=PureDP(self.epsilon),
-            bounds=SOURCES[self.data].bounds,
+            bounds=(low, high),
             neighbours="substitution",
-            **integers,
+            step=1 if ties else (Fraction(high) - Fraction(low)) / POINTS,
+            on_points=ties,
         )
 
 
@@ -80,7 +87,7 @@ def places(mode: Mode, effort: Effort) -> Iterator[Place]:
         yield Place(data, n, count, epsilon, effort.draws(sets, least=2), effort.draws(repeats, least=4))
 
 
-def measured(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
+def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
     """The mean rank error of each method at each place, one row each."""
     import polars as pl
 
@@ -89,9 +96,6 @@ def measured(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
         rows += _at(place, mode, effort, own)
     numbers = dict.fromkeys(("exact", "exact_se", "mean", "se", "noise_se"), pl.Float64)
     return pl.DataFrame(rows, schema_overrides=numbers)
-
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -180,9 +184,9 @@ def _at(place: Place, mode: Mode, effort: Effort, own: Mapping[str, Any]) -> lis
         answered[AUTO] = chosen
         if chosen not in subjects and chosen != "single":
             subjects[AUTO] = place.query(AUTO)
-    subjects[FLAT] = _own(flat, place)
+    subjects[FLAT] = without_data(place.orders)
     frame = run(
-        {**subjects, **asked_for(own, place.orders)},
+        with_own(subjects, asked_for(own, place.orders)),
         data=source,
         sweep={"n": [place.n], "epsilon": [place.epsilon]},
         sets=place.sets,
@@ -222,14 +226,6 @@ def drawn(
     """Draws by a query, without the exact values."""
     random = Randomness.of(int(rng.integers(2**62)))
     return AskedSubject(query).trial(rows, bounds).draw(size, random)
-
-
-def flat(
-    rows: Floats, size: int, rng: np.random.Generator, *, probs: Sequence[float], bounds: tuple[float, float]
-) -> Floats:
-    """Sorted uniform numbers between the bounds, whatever the data."""
-    low, high = bounds
-    return low + (high - low) * np.sort(rng.random((len(rows), size, len(probs))), axis=2)
 
 
 def scaled(

@@ -1,26 +1,25 @@
 """What figures 12 and 13 share: RecExp and IndExp against the number of quantiles."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from sfumato.grid import Floats
 from sfumato.lab import published_several as published
 from sfumato.lab.datasets import Source
 from sfumato.lab.figure import Effort, Statement
-from sfumato.lab.own import Own
-from sfumato.lab.published_several import Floats
+from sfumato.lab.judging import agrees
+from sfumato.lab.own import Own, with_own
 from sfumato.lab.several_risks import (
     Orders,
     Rows,
     all_below,
     asked_for,
-    level,
-    measured,
     orders,
     place,
     query,
+    risk_rows,
 )
 from sfumato.lab.trials import Risk
 
@@ -31,10 +30,12 @@ FEW, MANY = 100, 10_000
 COUNTS_OF_MANY = (9, 31, 61, 91)
 FEW_PANEL, MANY_PANEL = f"n = {FEW}", f"n = {MANY:,}"
 NAMES = {"recursive": "RecExp", "independent": "IndExp"}
-_MECHANISMS = {"recursive": published.recursive, "independent": published.independent}
+MECHANISMS = {"recursive": published.recursive, "independent": published.independent}
+# What the script plots: squares with the last estimate among them, that estimate, and the largest one.
+SUMMED, LAST, LARGEST = "sum", "last estimate", "largest estimate"
 
 
-def summed(
+def script_number(
     rows: Floats,
     size: int,
     rng: np.random.Generator,
@@ -42,42 +43,13 @@ def summed(
     epsilon: float,
     probs: Sequence[float],
     mechanism: str,
+    number: str,
 ) -> Floats:
-    """The number that the script adds up for its squared risk, for every draw."""
-    drawn = _MECHANISMS[mechanism](rows, size, rng, epsilon=epsilon, probs=probs)
-    return published.squared_as_summed(drawn, published.quantiles(rows, probs)[:, None])
-
-
-def last(
-    rows: Floats,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    epsilon: float,
-    probs: Sequence[float],
-    mechanism: str,
-) -> Floats:
-    """The last estimate alone, which the script adds to its squares."""
-    drawn = _MECHANISMS[mechanism](rows, size, rng, epsilon=epsilon, probs=probs)
-    return np.asarray(drawn[..., -1])
-
-
-def largest(
-    rows: Floats,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    epsilon: float,
-    probs: Sequence[float],
-    mechanism: str,
-) -> Floats:
-    """The number that the script takes for a sup norm, for every draw."""
-    return published.largest_estimate(_MECHANISMS[mechanism](rows, size, rng, epsilon=epsilon, probs=probs))
-
-
-def flat(rows: Floats, size: int, rng: np.random.Generator, *, probs: Sequence[float]) -> Floats:
-    """Sorted uniform numbers: what answers look like that know nothing of the data."""
-    return np.sort(rng.random((len(rows), size, len(probs))), axis=2)
+    """What the script makes of every draw in place of a risk, by the name of that number."""
+    drawn = MECHANISMS[mechanism](rows, size, rng, epsilon=epsilon, probs=probs)
+    if number == SUMMED:
+        return published.squared_as_summed(drawn, published.quantiles(rows, probs)[:, None])
+    return published.largest_estimate(drawn) if number == LARGEST else np.asarray(drawn[..., -1])
 
 
 def nothing(values: Floats) -> float:
@@ -85,10 +57,10 @@ def nothing(values: Floats) -> float:
     return 0.0
 
 
-def plotted(function: Any, probs: Orders, mechanism: str) -> Own:
+def plotted(number: str, probs: Orders, mechanism: str) -> Own:
     """A number of the script as an experiment: its mean absolute distance from nothing."""
-    settings = {"probs": [float(p) for p in probs], "mechanism": mechanism}
-    return Own(function=function, statistic=nothing, settings=settings, batched=True)
+    settings = {"probs": [float(p) for p in probs], "mechanism": mechanism, "number": number}
+    return Own(function=script_number, statistic=nothing, settings=settings, batched=True)
 
 
 def as_published(
@@ -104,9 +76,11 @@ def as_published(
         probs = orders(count)
         told: dict[str, Any] = {"source": source, "n": FEW, "epsilons": (EPSILON,), "effort": effort}
         told |= {"sets": sets, "repeats": repeats, "panel": panel, "count": count}
-        rows += measured(subjects(probs), risk=risk, **told)
+        theirs = subjects(probs)
+        with_own(theirs, own)
+        rows += risk_rows(theirs, risk=risk, **told)
         if own:
-            rows += measured(asked_for(own, probs), risk="sup" if risk == "sup" else "squared", **told)
+            rows += risk_rows(asked_for(own, probs), risk="sup" if risk == "sup" else "squared", **told)
     return rows
 
 
@@ -125,8 +99,8 @@ def as_corrected(
             probs = orders(count)
             subjects: dict[str, Any] = {method: query(method, probs, EPSILON) for method in NAMES}
             subjects |= beside(probs) if beside is not None and n == FEW else {}
-            rows += measured(
-                {**subjects, **asked_for(own, probs)},
+            rows += risk_rows(
+                with_own(subjects, asked_for(own, probs)),
                 source=source,
                 n=n,
                 epsilons=(EPSILON,),
@@ -151,11 +125,11 @@ def claims(table: Any) -> tuple[Statement, ...]:
 
     few = pairs(FEW_PANEL, "independent", "recursive", [count for count in COUNTS if count >= 31])
     many = pairs(MANY_PANEL, "recursive", "independent", COUNTS_OF_MANY)
-    one, other = (level(place(table, panel=FEW_PANEL, curve=curve, orders=1)) for curve in NAMES)
+    drawn, known = (place(table, panel=FEW_PANEL, curve=curve, orders=1) for curve in NAMES)
     return (
         all_below(f"{FEW_PANEL}: RecExp is not below IndExp but above it for 31 to 91 quantiles", few),
         all_below(f"{MANY_PANEL}: RecExp is below IndExp for 9 to 91 quantiles", many),
-        Statement(
-            f"one quantile is the same draw by both: {one:.4g} and {other:.4g}", math.isclose(one, other)
+        agrees(
+            "one quantile is the same draw by both: RecExp", drawn["mean"], known["exact"], drawn["noise_se"]
         ),
     )

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.grid import Floats
 from sfumato.lab import published_several as published
 from sfumato.lab.asked_trials import AskedSubject
 from sfumato.lab.datasets import uniform
 from sfumato.lab.figure import Effort, Mode, Statement
-from sfumato.lab.own import Own
-from sfumato.lab.published_several import Floats
+from sfumato.lab.own import Own, with_own
 from sfumato.lab.several_risks import asked_for, query, script
 from sfumato.lab.trials import Randomness
 
@@ -26,6 +26,7 @@ NAMES = {
     "recursive": "RecExp",
     "plain": "not private",
 }
+TITLED = {"plain": "quantiles that are not private"}
 
 
 def plain(values: Floats) -> Floats:
@@ -33,7 +34,7 @@ def plain(values: Floats) -> Floats:
     return published.quantiles(values, [float(p) for p in ORDERS])
 
 
-def measured(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
+def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
     """The microseconds of each run, with the methods in turn, so that a busy machine is as slow for all.
 
     Every run follows a rehearsal. In mode "published" the mechanisms are those of the script, in floating
@@ -51,7 +52,7 @@ def measured(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
         name: (one if isinstance(one, Own) else AskedSubject(one))
         .at({"epsilon": EPSILON})
         .trial(rows, BOUNDS)
-        for name, one in {**subjects, **asked_for(own, ORDERS)}.items()
+        for name, one in with_own(subjects, asked_for(own, ORDERS)).items()
     }
     random = Randomness.of(effort.seed)
     found = [
@@ -70,11 +71,11 @@ def medians(table: Any) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in by_method.items()}
 
 
-def drawn(own_first: str, table: Any, mode: Mode) -> Any:
+def chart(method: str, table: Any, mode: Mode) -> Any:
     """All times as strips, the method of the figure first."""
     from sfumato.charts import strips
 
-    methods = [own_first, *(name for name in medians(table) if name != own_first)]
+    methods = [method, *(name for name in medians(table) if name != method)]
     by = {"published": "the script's mechanisms in NumPy", "corrected": "sfumato's exact samplers"}
     rows = [
         {"label": NAMES.get(name, name), "value": row["microseconds"]}
@@ -84,16 +85,16 @@ def drawn(own_first: str, table: Any, mode: Mode) -> Any:
     ]
     return strips(
         rows,
-        title=f"Run time of {NAMES[own_first]} beside the others",
-        subtitle=[f"{len(ORDERS)} quantiles of {RECORDS} records; {by[mode]}.", "Dots: runs; bars: medians"],
-        unit="microseconds",
+        title=f"Run time of {TITLED.get(method, NAMES[method])}",
+        subtitle=[f"{len(ORDERS)} quantiles of {RECORDS} records; {by[mode]}", "dots: runs; bars: medians"],
+        unit="time of one answer, in microseconds",
         log=True,
     )
 
 
 def chart_of(method: str) -> Any:
     """The chart of a figure about one method."""
-    return partial(drawn, method)
+    return partial(chart, method)
 
 
 def ratio(words: str, upper: float, lower: float, *, least: float = 0.0, most: float = np.inf) -> Statement:

@@ -4,7 +4,9 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,15 +22,15 @@ from sfumato.lab.asked_trials import AskedSubject
 from sfumato.lab.cache import Cache, content_of
 from sfumato.lab.datasets import Source
 from sfumato.lab.own import Own
+from sfumato.lab.summaries import RESULTS, Seen, complete, frame_of, summary
 from sfumato.lab.trials import RISKS, Expected, Randomness, Risk, Trial, losses
 from sfumato.processes import results
 
 Target = Literal["data", "population"]
-# Of every draw, and what is expected of each data set.
-_Losses = tuple[Floats, Expected | None]
-# Data sets of one block are in memory at once.
+# Data sets of one block, and the answers on them, are in memory at once.
 BLOCK_VALUES = 2**23
 MOST_CELLS = 100_000
+MOST_RECORDS = 10**8
 
 
 def run(
@@ -62,7 +64,8 @@ def run(
         repeats: draws on each data set.
         sets: independent data sets of each combination.
         risks: "squared" (summed over coordinates), "absolute" (their mean), "sup" (the largest error), "rank"
-            (mean distance to p n, in ranks), "coverage" (the share of intervals that hold the truth) and
+            (mean distance to p n, in ranks; a query's answer has the ranks of all records in its cell of the
+            grid), "coverage" (the share of intervals that hold the truth) and
             "time" (median seconds of one answer, never beside other processes).
         target: "data", or "population" for the quantile or mean of what the data are drawn from.
         seed: of data sets and draws; results are for study, never for a release.
@@ -76,7 +79,8 @@ def run(
         `noise_se` (of `mean` around `exact`), `sets` and `repeats`.
 
     Raises:
-        InvalidParameter: a setting that nobody has, no data, or a function that cannot be sent to a process.
+        InvalidParameter: a setting that no subject takes, no data, a function that returns something else
+            than finite numbers, or one that cannot be sent to a process.
 
     >>> import sfumato as sf
     >>> median = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1), bounds=(0, 1))
@@ -85,29 +89,56 @@ def run(
     ([0.5, 1.0], True)
     """
     plan = _Plan(
-        repeats=whole("repeats", repeats, least=1, most=10**9),
+        repeats=whole("repeats", repeats, least=1, most=10**7),
         sets=whole("sets", sets, least=1, most=10**7),
-        risks=tuple(dict.fromkeys(one_of("risks", risk, RISKS) for risk in risks)),
+        risks=_checked_risks(risks),
         target=one_of("target", target, ("data", "population")),
         seed=whole("seed", seed, least=0, most=2**64 - 1),
         confidence=checked_confidence(confidence),
     )
-    cells = list(_cells(subject, data, dict(sweep or {}), plan))
+    cells = list(_cells(subject, data, _checked_sweep(sweep), plan))
     kept = Cache.at(cache)
     whole("jobs", jobs, least=1, most=256)
     found: dict[int, list[dict[str, Any]]] = {}
     for place, cell in enumerate(cells):
-        stored = kept.read(cell.key) if kept else None
-        if stored is not None:
+        stored: Any = kept.read(cell.key) if kept else None
+        if complete(stored, plan.risks, sets=plan.sets, repeats=plan.repeats):
             found[place] = stored
     missing = [place for place in range(len(cells)) if place not in found]
     beside = 1 if "time" in plan.risks else jobs
     bar = steps(len(missing), "running experiments")
-    for _, (place, rows) in zip(bar, results(_risks, [(i, cells[i]) for i in missing], beside), strict=False):
-        found[place] = rows
-        if kept:
-            kept.write(cells[place].key, rows)
-    return _frame([row for place in range(len(cells)) for row in _told(cells[place], found[place])])
+    # Closed at once if something is wrong: other processes would go on.
+    with closing(results(_risks, [(i, cells[i]) for i in missing], beside)) as coming:
+        for _, (place, rows) in zip(bar, coming, strict=False):
+            found[place] = rows
+            if kept:
+                kept.write(cells[place].key, rows)
+    return frame_of([row for place in range(len(cells)) for row in _told(cells[place], found[place])])
+
+
+def _checked_risks(risks: Any) -> tuple[Risk, ...]:
+    if not isinstance(risks, Sequence) or isinstance(risks, str | bytes) or not risks:
+        raise InvalidParameter(f"risks must be a list of at least one risk, got risks={shown(risks)}")
+    return tuple(dict.fromkeys(one_of("risks", risk, RISKS) for risk in risks))
+
+
+def _checked_sweep(sweep: Any) -> dict[str, Any]:
+    if sweep is None:
+        return {}
+    if not isinstance(sweep, Mapping):
+        raise InvalidParameter(f"sweep must be a mapping of names to lists, got sweep={shown(sweep)}")
+    for name, values in sweep.items():
+        listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes)
+        if not isinstance(name, str) or not listed or not len(values):
+            raise InvalidParameter(
+                f"sweep must map names to lists that are not empty, got {shown({name: values})}"
+            )
+        if name in RESULTS:
+            raise InvalidParameter(
+                f"sweep must not use names that the frame has for results ({', '.join(RESULTS)}), got "
+                f"{shown(name)}"
+            )
+    return dict(sweep)
 
 
 @dataclass(frozen=True)
@@ -127,6 +158,8 @@ class _Cell:
     name: str
     subject: Any
     source: Source
+    # Public ones, which an array has not.
+    bounds: tuple[float, float] | None
     n: int | None
     settings: dict[str, Any]
     shown: dict[str, Any]
@@ -137,7 +170,8 @@ class _Cell:
         """What the results depend on, or None if that is not known or they depend on the machine."""
         if "time" in self.plan.risks:
             return None
-        return content_of([self.name, self.subject, self.source.content, self.n, self.settings, self.plan])
+        source = [self.source.name, self.source.content]
+        return content_of([self.name, self.subject, source, self.n, self.settings, self.plan])
 
     def randomness(self) -> Randomness:
         """Of the draws: other cells have others, whatever runs first."""
@@ -146,15 +180,26 @@ class _Cell:
 
 
 def _words(settings: Mapping[str, Any]) -> list[list[str]]:
-    return [[name, repr(value)] for name, value in sorted(settings.items())]
+    return [[name, _stable(value)] for name, value in sorted(settings.items())]
 
 
-def _subjects(given: Any) -> dict[str, Any]:
+def _stable(value: Any, words: Callable[[Any], str] = repr) -> str:
+    """A value in words that are the same in every process."""
+    if isinstance(value, set | frozenset):
+        return str(sorted(map(_stable, value)))
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", words(value))
+
+
+def subjects_of(given: Any) -> dict[str, Any]:
+    """Mechanisms by name."""
     if not isinstance(given, Mapping):
         given = {_name(given): given}
     if not given:
         raise InvalidParameter("subject must be at least one mechanism, got an empty mapping")
-    return {str(name): _subject(one) for name, one in given.items()}
+    for name in given:
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidParameter(f"subject must map names to mechanisms, got the name {shown(name)}")
+    return {name: _subject(one) for name, one in given.items()}
 
 
 def _name(given: Any) -> str:
@@ -175,7 +220,11 @@ def _subject(given: Any) -> Any:
 def _source(given: Any) -> Source:
     if isinstance(given, Source):
         return given
-    array = np.asarray(given) if isinstance(given, np.ndarray | list | tuple) else None
+    listed = isinstance(given, np.ndarray | list | tuple) and not np.ma.isMaskedArray(given)
+    try:
+        array = np.asarray(given) if listed else None
+    except ValueError:  # lists of different lengths
+        array = None
     if array is None or array.ndim != 1 or array.dtype.kind not in "iufb" or not len(array):
         raise InvalidParameter(
             "data must be a source such as datasets.uniform(0, 1), or an array of at least one number, got "
@@ -184,19 +233,16 @@ def _source(given: Any) -> Source:
     values = array.astype(np.float64)
     if not np.isfinite(values).all():
         raise InvalidParameter("data must be finite numbers, got some that are not")
-    ends = float(values.min()), float(values.max())
-    # A mechanism that needs bounds is given them by its own parameters.
-    return datasets.fixed(values, bounds=(ends[0], ends[1] if ends[1] > ends[0] else ends[0] + 1))
+    # Of the source alone: bounds that were read from data are given to no mechanism.
+    low, high = float(values.min()), float(values.max())
+    return datasets.fixed(values, bounds=(low, high if high > low else low + 1))
 
 
 def _cells(subject: Any, data: Any, sweep: dict[str, Any], plan: _Plan) -> Iterator[_Cell]:
-    subjects = _subjects(subject)
-    for name, values in sweep.items():
-        listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes)
-        if not listed or not len(values):
-            raise InvalidParameter(
-                f"sweep must map names to lists that are not empty, got {shown({name: values})}"
-            )
+    subjects = subjects_of(subject)
+    for name in sweep:
+        if name not in ("n", "data") and not any(one.takes(name) for one in subjects.values()):
+            raise InvalidParameter(f"sweep must name settings that a subject takes, got {shown(name)}")
     count = len(subjects) * math.prod(len(values) for values in sweep.values())
     if count > MOST_CELLS:
         raise InvalidParameter(f"sweep must give at most {MOST_CELLS:,} combinations, got {count:,}")
@@ -204,11 +250,17 @@ def _cells(subject: Any, data: Any, sweep: dict[str, Any], plan: _Plan) -> Itera
         for combination in itertools.product(*sweep.values()):
             settings = {key: _plain(value) for key, value in zip(sweep, combination, strict=True)}
             told = {key: _shown(value) for key, value in settings.items()}
-            source = _source(settings.pop("data", data))
+            given = settings.pop("data", data)
+            source = _source(given)
+            bounds = source.bounds if isinstance(given, Source) else None
             n = settings.pop("n", None)
             if n is None and not source.fixed:
                 raise InvalidParameter('sweep must hold "n", the number of records, for data that are drawn')
-            yield _Cell(name, one.at(settings), source, n, settings, told, plan)
+            if n is not None:
+                whole("n", n, least=1, most=MOST_RECORDS)
+            ready = one.at(settings)
+            ready.require_settings()
+            yield _Cell(name, ready, source, bounds, n, settings, told, plan)
 
 
 def _plain(value: Any) -> Any:
@@ -218,96 +270,70 @@ def _plain(value: Any) -> Any:
 def _shown(value: Any) -> Any:
     if isinstance(value, Source):
         return value.name
-    return value if isinstance(value, int | float | str | bool) else getattr(value, "name", str(value))
+    if value is None or isinstance(value, int | float | str | bool):
+        return value
+    name = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return name if isinstance(name, str) else _stable(value, str)
 
 
 def _risks(cell: _Cell) -> list[dict[str, Any]]:
     """The rows of one cell, but for its name and settings."""
     plan, random = cell.plan, cell.randomness()
-    rows = cell.source.draw(plan.sets, cell.n, plan.seed)
-    block = max(BLOCK_VALUES // rows.shape[1], 1)
-    parts: dict[Risk, list[_Losses]] = {risk: [] for risk in plan.risks}
-    for start in range(0, len(rows), block):
-        trial: Trial = cell.subject.trial(rows[start : start + block], cell.source.bounds)
-        for risk, pair in _losses(trial, cell, random):
-            parts[risk].append(pair)
-    return [_summary(risk, parts[risk], plan) for risk in plan.risks]
+    parts: dict[Risk, list[Seen]] = {risk: [] for risk in plan.risks}
+    try:
+        for rows in cell.source.blocks(plan.sets, cell.n, plan.seed, most=_block(cell)):
+            trial: Trial = cell.subject.trial(rows, cell.bounds)
+            for risk, found, expected in _losses(trial, cell, random):
+                parts[risk].append(Seen.of(risk, found, expected))
+    except Exception as error:
+        error.add_note(f"This was {cell.name} with {cell.shown}.")
+        raise
+    return [summary(risk, parts[risk], sets=plan.sets, repeats=plan.repeats) for risk in plan.risks]
 
 
-def _losses(trial: Trial, cell: _Cell, random: Randomness) -> Iterator[tuple[Risk, _Losses]]:
+def _block(cell: _Cell) -> int:
+    """How many data sets fit in memory with the answers on them."""
+    known: Any = getattr(cell.subject, "query", cell.subject)
+    coordinates = len(getattr(known, "probs", None) or (0,))
+    records = cell.source.size if cell.n is None else cell.n
+    return max(BLOCK_VALUES // max(records or 1, cell.plan.repeats * coordinates), 1)
+
+
+def _losses(trial: Trial, cell: _Cell, random: Randomness) -> Iterator[tuple[Risk, Floats, Expected | None]]:
+    """Of every risk the losses of all draws, and what is expected of each data set."""
     plan = cell.plan
     drawn = [risk for risk in plan.risks if risk not in ("coverage", "time")]
     truth = trial.truth() if plan.target == "data" else _population_truth(trial, cell)
-    answers = trial.draw(plan.repeats, random) if drawn else np.empty(0)
+    answers = trial.draw(plan.repeats, random) if drawn else np.empty((0, 0, truth.shape[1]))
+    if answers.shape[2] != truth.shape[1]:
+        raise InvalidParameter(
+            f"{cell.name} must answer as many numbers as it estimates, {truth.shape[1]}, got "
+            f"{answers.shape[2]}"
+        )
     for risk in plan.risks:
         if risk == "time":
-            yield risk, (trial.seconds(plan.repeats, random), None)
+            yield risk, trial.seconds(plan.repeats, random), None
         elif risk == "coverage":
-            yield risk, (trial.covered(plan.repeats, plan.confidence, truth, random), None)
+            yield risk, trial.covered(plan.repeats, plan.confidence, truth, random), None
         else:
             found = trial.ranks_off(answers).mean(axis=2) if risk == "rank" else losses(risk, answers, truth)
-            yield risk, (found, trial.exact(risk) if plan.target == "data" else None)
+            yield risk, found, trial.exact(risk) if plan.target == "data" else None
 
 
 def _population_truth(trial: Trial, cell: _Cell) -> Floats:
     known: Any = getattr(trial, "query", None) or getattr(trial, "own", None)
-    probs = getattr(known, "probs", None)
+    probs, sets = getattr(known, "probs", None), len(trial.rows)
     if probs:
-        return np.array([[cell.source.quantile(order) for order in probs]])
-    if getattr(known, "name", "") in ("mean", "exponential_mean", "inverse_mean", "proportion"):
-        return np.array([[cell.source.mean]])
+        return np.array([[cell.source.quantile(order) for order in probs]] * sets)
+    # A share of other values than ones is no mean.
+    chosen = any(getattr(known, name, None) is not None for name in ("equals", "between"))
+    if (
+        getattr(known, "name", "") in ("mean", "exponential_mean", "inverse_mean", "proportion")
+        and not chosen
+    ):
+        return np.full((sets, 1), cell.source.mean)
     raise InvalidParameter(f"target must be 'data' for {cell.name}, whose population value is not known")
-
-
-def _summary(risk: Risk, parts: Sequence[_Losses], plan: _Plan) -> dict[str, Any]:
-    found = np.concatenate([part for part, _ in parts])
-    exact = [known for _, known in parts if known is not None]
-    row: dict[str, Any] = {"risk": risk, "exact": None, "exact_se": None}
-    row["mean"], row["se"] = _median(found.ravel()) if risk == "time" else _mean(found)
-    within = found.var(axis=1, ddof=1) if plan.repeats > 1 else None
-    if len(exact) == len(parts):
-        known = np.concatenate([part.mean for part in exact])
-        row["exact"] = float(known.mean())
-        row["exact_se"] = _mean(known[:, None])[1] if plan.sets > 1 else 0.0
-        # What the law says: draws tell too little where rare ones count for most of the risk.
-        variances = [part.variance for part in exact if part.variance is not None]
-        if len(variances) == len(parts):
-            within = np.concatenate(variances)
-        elif within is None and plan.sets > 1:
-            within = (found[:, 0] - known) ** 2
-    noise = None if within is None else math.sqrt(float(within.mean()) / found.size)
-    row["noise_se"] = noise
-    return {**row, "sets": plan.sets, "repeats": plan.repeats}
-
-
-def _mean(found: Floats) -> tuple[float, float | None]:
-    """The mean of all draws and its standard error, by data sets if there are several."""
-    independent = found.mean(axis=1) if len(found) > 1 else found[0]
-    if len(independent) < 2:
-        return float(independent.mean()), None
-    return float(independent.mean()), float(independent.std(ddof=1)) / math.sqrt(len(independent))
-
-
-def _median(times: Floats) -> tuple[float, float | None]:
-    """The median, and half the distance of the order statistics one standard deviation away."""
-    ordered, count = np.sort(times), len(times)
-    away = math.sqrt(count) / 2
-    low, high = max(round(count / 2 - away), 0), min(round(count / 2 + away), count - 1)
-    return float(np.median(ordered)), float(ordered[high] - ordered[low]) / 2 if count > 1 else None
 
 
 def _told(cell: _Cell, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"subject": cell.name, **cell.shown, **row} for row in rows]
-
-
-def _frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    import polars as pl
-
-    numbers = ("exact", "exact_se", "mean", "se", "noise_se")
-    mixed = {
-        name: pl.Float64
-        for name in rows[0]
-        if all(isinstance(row[name], int | float) and not isinstance(row[name], bool) for row in rows)
-        and any(isinstance(row[name], float) for row in rows)
-    }
-    return pl.DataFrame(rows, schema_overrides={**mixed, **dict.fromkeys(numbers, pl.Float64)}, strict=False)

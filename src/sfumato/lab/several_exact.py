@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.grid import Floats, Ints
 from sfumato.lab.published_quantile import Cells, cells
-from sfumato.lab.published_several import HIGH, LOW, Chain, Floats, Ints, shares_between
+from sfumato.lab.published_several import HIGH, LOW, Chain, shares_between
 
 # Between two records the chances are polynomials or ratios of such: few places integrate them to rounding.
 _PLACES, _WEIGHTS = np.polynomial.legendre.leggauss(24)

@@ -7,15 +7,17 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from sfumato.grid import Floats
 from sfumato.lab import published_several as published
 from sfumato.lab.datasets import Source
 from sfumato.lab.figure import Effort, Statement
 from sfumato.lab.judging import STANDARD_ERRORS, all_agree
 from sfumato.lab.measured import line_and_point
-from sfumato.lab.own import Own
-from sfumato.lab.published_several import Floats
+from sfumato.lab.own import Guest, Own
 from sfumato.lab.runs import run
-from sfumato.lab.trials import Risk, sample_quantiles
+from sfumato.lab.trials import Risk
 from sfumato.privacy import PureDP
 from sfumato.quantile_methods import Quantiles
 
@@ -25,6 +27,7 @@ Exact = Callable[[Floats, Sequence[float], float, Floats], Floats]
 
 # As fine as records in [0, 1] need it for the laws to be those of a line.
 STEP = Fraction(1, 2**20)
+FLAT = "no data"
 
 
 def orders(count: int) -> Orders:
@@ -51,10 +54,23 @@ def query(method: str, probs: Orders, epsilon: float = 1) -> Quantiles:
 def script(function: Callable[..., Any], probs: Orders, *, by_rank: bool = False, **settings: Any) -> Own:
     """A mechanism of the script, measured from its own sample quantiles, or from those of rank ceil(p n)."""
     asked = [float(p) for p in probs]
-    told: dict[str, Any] = {"probs": probs} if by_rank else {}
-    if not by_rank:
-        told["statistic"] = partial(published.quantiles, probs=asked)
-    return Own(function=function, settings={"probs": asked, **settings}, batched=True, **told)
+    aim: dict[str, Any] = {"statistic": partial(published.quantiles, probs=asked)}
+    if by_rank:
+        aim = {"probs": probs}
+    return Own(function=function, settings={"probs": asked, **settings}, batched=True, **aim)
+
+
+def flat(
+    rows: Floats, size: int, rng: np.random.Generator, *, probs: Sequence[float], bounds: tuple[float, float]
+) -> Floats:
+    """Sorted uniform numbers between the bounds, whatever the data."""
+    low, high = bounds
+    return low + (high - low) * np.sort(rng.random((len(rows), size, len(probs))), axis=2)
+
+
+def without_data(probs: Orders) -> Own:
+    """What answers look like that know nothing of the data."""
+    return Own(function=flat, probs=probs, settings={"probs": [float(p) for p in probs]}, batched=True)
 
 
 def asked_for(own: Mapping[str, Any], probs: Orders) -> dict[str, Any]:
@@ -62,7 +78,9 @@ def asked_for(own: Mapping[str, Any], probs: Orders) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, one in own.items():
         if isinstance(one, Own):
-            found[name] = replace(one, probs=probs).at({"probs": probs}) if one.probs is not None else one
+            guest = Guest(**{each.name: getattr(one, each.name) for each in fields(one)})
+            known = one.probs is not None
+            found[name] = replace(guest, probs=probs).at({"probs": probs}) if known else guest
         elif is_dataclass(one) and any(each.name == "probs" for each in fields(one)):
             found[name] = replace(one, probs=probs)  # type: ignore[type-var]
         else:
@@ -70,7 +88,7 @@ def asked_for(own: Mapping[str, Any], probs: Orders) -> dict[str, Any]:
     return found
 
 
-def measured(
+def risk_rows(
     subjects: Mapping[str, Any],
     *,
     source: Source,
@@ -124,11 +142,6 @@ def with_exact(
             data = source.draw(row["sets"], row["n"], effort.seed)
             probs = [float(p) for p in orders(row["orders"])]
             row["exact"] = float(law(data, probs, rates(row["epsilon"]), truth(data, probs)).mean())
-
-
-def our_truth(rows: Floats, probs: Sequence[float]) -> Floats:
-    """The value of rank ceil(p n)."""
-    return sample_quantiles(rows, [Fraction(p).limit_denominator(1000) for p in probs])
 
 
 def frame(rows: Rows) -> Any:

@@ -5,14 +5,16 @@ values. A law without bounds, such as the normal one, is not clipped: the mechan
 """
 
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.lab.populations import Array, Population, Rows
+from sfumato.lab.populations import Array, Clusters, Population, Rows, Shape
 
 Bounds = tuple[float, float]
 # Beyond these sizes a draw would not fit in memory, or a formula in float64.
@@ -65,15 +67,29 @@ class Source:
         [[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]]
         """
         sets = checks.whole("sets", sets, least=1, most=MOST_VALUES)
+        if n is None and self.size is not None:
+            checks.whole("sets", sets, least=1, most=max(MOST_VALUES // self.size, 1))
+        elif n is not None:
+            checks.whole("n", n, least=1, most=MOST_VALUES // sets)
+        return next(self.blocks(sets, n, seed, most=sets))
+
+    def blocks(self, sets: int, n: int | None, seed: int, *, most: int) -> Iterator[Array]:
+        """The data sets that `draw` gives, at most so many at a time: no more of them is in memory."""
         seed = checks.whole("seed", seed, least=0, most=2**64 - 1)
+        counts = (min(most, sets - start) for start in range(0, sets, most))
+        law = self.population
         if n is None:
-            if not isinstance(self.population, Rows):
+            if not isinstance(law, Rows):
                 raise InvalidParameter(f"n must be given to draw from {self.name}, got n=None")
-            return np.tile(self.population.array, (sets, 1))
-        n = checks.whole("n", n, least=1, most=MOST_VALUES // sets)
+            yield from (np.tile(law.array, (count, 1)) for count in counts)
+            return
+        n = checks.whole("n", n, least=1, most=MOST_VALUES)
         digest = int.from_bytes(hashlib.sha256(self.content).digest()[:16], "big")
         rng = np.random.default_rng(np.random.SeedSequence([seed, n, digest]))
-        return np.asarray(self.population.sample(rng, (sets, n)), dtype=np.float64)
+        sample: Callable[[Shape], Array] = partial(law.sample, rng)
+        if type(law) is Clusters:
+            sample = partial(law.sample_from, tuple(rng.spawn(2)))
+        yield from (np.asarray(sample((count, n)), dtype=np.float64) for count in counts)
 
     @property
     def content(self) -> bytes:
@@ -130,6 +146,8 @@ def fixed(values: Any, bounds: object, *, name: str = "fixed", words: str = "") 
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.full(1, np.nan)
+    if np.ma.isMaskedArray(values):
+        array = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
     if array.ndim != 1 or not 1 <= array.size <= MOST_VALUES or not np.isfinite(array).all():
         raise InvalidParameter("values must be a column of at least one finite number, without gaps")
     told = words or f"{array.size:,} given values"

@@ -30,6 +30,10 @@ class Randomness:
 class Trial(Protocol):
     """A mechanism with its settings, on the data sets that are the rows of an array."""
 
+    @property
+    def rows(self) -> Any:
+        """The data sets."""
+
     def truth(self) -> Floats:
         """What is estimated: (sets, coordinates)."""
 
@@ -40,7 +44,7 @@ class Trial(Protocol):
         """How many ranks answers are from their targets, of the same shape."""
 
     def covered(self, repeats: int, confidence: float, truth: Floats, random: Randomness) -> Floats:
-        """1 where the intervals of a draw hold all of the truth, else 0: (sets, repeats)."""
+        """The share of the intervals of a draw that hold the truth: (sets, repeats)."""
 
     def seconds(self, repeats: int, random: Randomness) -> Floats:
         """How long an answer takes from the data on: (sets, repeats)."""

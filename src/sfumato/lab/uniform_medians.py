@@ -11,7 +11,7 @@ from sfumato.lab import drawn_medians as medians
 from sfumato.lab.drawn_medians import CENTER, COUNT, ROOT
 from sfumato.lab.figure import Effort, Mode, Statement
 from sfumato.lab.judging import agrees, same_average
-from sfumato.lab.published_quantile import cells, sample_quantile
+from sfumato.lab.published_quantile import Cells, cells, sample_quantile
 
 ROWS, WIDTH, DRAWS, SETS = 1000, 200.0, 500, 2000
 BOUNDS = (0.0, WIDTH)
@@ -59,7 +59,7 @@ def numbers(budget: Budget, mode: Mode, effort: Effort, beside: Sequence[Budget]
                 "root mean squared error about the middle", THESE, exact=math.sqrt(drawn.squared(WIDTH / 2))
             ),
             medians.record(
-                "largest log ratio of densities", THESE, exact=budget.rate(mode) * float(np.ptp(model.ranks))
+                "largest log ratio of densities", THESE, exact=_unevenness(drawn, model, budget.rate(mode))
             ),
             *(
                 medians.average_row(f"{AVERAGE}, ε = {other.epsilon:g}", rows, other.rate(mode), BOUNDS)
@@ -67,6 +67,13 @@ def numbers(budget: Budget, mode: Mode, effort: Effort, beside: Sequence[Budget]
             ),
         ]
     )
+
+
+def _unevenness(drawn: medians.Draws, model: Cells, rate: float) -> float:
+    """The logarithm of the largest density over the least."""
+    least, most = drawn.law.heights.min(), drawn.law.heights.max()
+    # By the weights if there is no grid, since widths between records have fewer digits than that.
+    return float(np.log(most / least)) if drawn.step and least else rate * float(np.ptp(model.ranks))
 
 
 def average(frame: Any, budget: Budget) -> dict[str, Any]:

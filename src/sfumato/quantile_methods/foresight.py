@@ -79,7 +79,7 @@ def _under(stated: Accuracy, query: Any, rows: int, scenario: Scenario) -> Accur
     if size < rows and query.rows_are_public:
         query = replace(query, rows=size)
     # Answers are by distinct orders, in order; questions may repeat them.
-    asked = [query.orders.index(order) for order in query._asked]
+    asked = [query.orders.index(order) for order in query.asked]
     sets = _sets(query, size, scenario)
     listed = _listed(query, size, scenario, sets)
     if listed is not None:

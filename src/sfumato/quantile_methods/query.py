@@ -128,10 +128,11 @@ class Quantiles(Bounded):
     @cached_property
     def orders(self) -> Orders:
         """The distinct orders, increasing."""
-        return tuple(sorted(set(self._asked)))
+        return tuple(sorted(set(self.asked)))
 
     @cached_property
-    def _asked(self) -> Orders:
+    def asked(self) -> Orders:
+        """The orders as they were asked for, with repetitions, each as the fraction that is used."""
         return tuple(_short(Fraction(q), self._finest) for q in self.probs)
 
     @property
@@ -253,7 +254,7 @@ class Quantiles(Bounded):
     def value(self, outcome: Outcome) -> Answer:
         """The released quantiles, not decreasing in their orders."""
         found = self._by_order(outcome)
-        values = np.array([found[q] for q in self._asked])
+        values = np.array([found[q] for q in self.asked])
         return float(values[0]) if self.scalar else values
 
     def _by_order(self, outcome: Outcome) -> dict[Fraction, float]:
@@ -326,7 +327,7 @@ class Quantiles(Bounded):
             return self._between(outcome, 1 - (1 - level) / 2 if population else level, failure)
         values = [float(value) for value in method.answers(own, facts)]
         low, high = ends(values, reach, facts, level, on_points=self.on_points)
-        places = [self.orders.index(q) for q in self._asked]
+        places = [self.orders.index(q) for q in self.asked]
         low, high = low[places], high[places]
         return (float(low[0]), float(high[0])) if self.scalar else (low, high)
 
@@ -339,7 +340,7 @@ class Quantiles(Bounded):
             need = method.rank_error(facts, confidence) + 1
             need += 0 if failure is None else math.ceil(sampling_ranks(size, failure))
             found = _enclosed(self.orders, method.brackets(own, facts), size, need, method.ends(facts))
-        ends = [found[q] for q in self._asked]
+        ends = [found[q] for q in self.asked]
         low, high = (np.array([float(end) for end in side]) for side in zip(*ends, strict=True))
         return (float(low[0]), float(high[0])) if self.scalar else (low, high)
 

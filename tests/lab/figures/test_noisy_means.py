@@ -55,7 +55,7 @@ MUTANTS = [
     ("1", "published", means.RISK, "exact", 1.001, "squared risk"),
     ("1", "published", means.TENTH, "exact", 1.001, "b divided by 10, times 10"),
     ("1", "published", means.APART, "mean", 1e9, "same random numbers"),
-    ("1", "corrected", means.LATTICES, "exact", 1.001, "product's noise"),
+    ("1", "corrected", means.LATTICES, "exact", 1.001, "sfumato's noise"),
     ("1", "corrected", means.SCALE, "exact", -1.0, "falls"),
     ("2", "published", means.RATIO, "exact", 1.01, "ratio of the noises"),
     ("2", "corrected", means.RATIO, "exact", 2.0, "exact calibration"),

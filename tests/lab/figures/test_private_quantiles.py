@@ -121,6 +121,7 @@ def chosen_mutants(mode):
         "draws spread wider": scaled("mean", 2, part=medians.ROOT),
         "draws that do not fit": scaled("mean", 1e-9, part=medians.LEVEL),
         "misses twice as often": scaled("mean", 2, name=values),
+        "ranks missed three times as often": scaled("mean", 3, name=ranks),
         "a tail on these data": lambda frame: frame.with_columns(
             pl.when(pl.col("part") == chosen_budget.BEYOND)
             .then(0.02)
@@ -215,7 +216,7 @@ def test_draws_at_another_rate_than_the_law_are_noticed(monkeypatch):
             right(values, epsilon, bounds, size, rng),
             right(values, 2 * epsilon, bounds, size, rng),
         )
-        return medians.Drawn(found.law, found.step, wrong.draws, found.center)
+        return medians.Draws(found.law, found.step, wrong.draws, found.center)
 
     monkeypatch.setattr(medians, "by_density", mutant)
     frame = MODULES["4"].FIGURE.numbers("published", QUICK, {})
@@ -257,7 +258,7 @@ def test_mechanisms_of_a_reader_get_curves_of_their_own():
 
 
 def test_a_name_that_is_taken_is_refused():
-    with pytest.raises(InvalidParameter, match="names of their own"):
+    with pytest.raises(InvalidParameter, match="other names than"):
         quartiles.risks(
             "published", QUICK, {"QExp": None}, width=2, sizes=[10], epsilons=[1], sets=2, repeats=2
         )

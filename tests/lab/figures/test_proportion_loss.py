@@ -32,7 +32,7 @@ def test_the_picture_is_drawn(frames, mode):
     assert ("curve of the script" in picture) == (mode == "published")
 
 
-EXACT, MEAN, ROWS = pl.col("exact"), pl.col("mean"), pl.col("rows")
+EXACT, MEAN, ROWS = pl.col("exact"), pl.col("mean"), pl.col("n")
 # The curve, its column, what becomes of it, and what a failing statement must speak of.
 MUTANTS = [
     ("published", INVERSE, "exact", EXACT * 1.00001, "1/sinh"),

@@ -12,8 +12,10 @@ from sfumato.lab import drawn_medians as medians
 from sfumato.lab.drawn_medians import CENTER, ROOT
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import STANDARD_ERRORS, agrees, all_agree, as_printed
-from sfumato.lab.measured import point
+from sfumato.lab.measured import point, share
 from sfumato.lab.published_quantile import cells, sample_quantile
+from sfumato.lab.quantile_rows import QuantileRows
+from sfumato.laws import SeededBits
 
 ROWS, LARGEST, DRAWS, FAILURE, SETS = 1000, 199, 500, 0.01, 2000
 # A public grid for whole numbers up to 200, and a tenth of it.
@@ -24,8 +26,8 @@ VALUES, RANKS = (
     "value off by more than\na tenth of the range,\nε = 0.986",
     "rank off by\nn/10 or more,\nε = 198/n",
 )
-# Draws on each data set, and how many misses must be expected to be judged by their number.
-EACH, FEW = 20, 50
+# Draws on each data set, and how many misses must be expected to be judged by their number, and to be shown.
+EACH, FEW, FEWEST = {VALUES: 20, RANKS: 500}, 50, 10
 # What no picture shows.
 LEAST = 1e-12
 
@@ -53,16 +55,16 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
         epsilon = epsilon_for_rank(ROWS // 10, FAILURE, POINTS)
         drawn = medians.by_query(values, epsilon, (0, POINTS - 1), DRAWS, effort.seed, step=1)
         window, bins = (round(drawn.center) - 20.5, round(drawn.center) + 20.5), 41
-    far = np.abs(drawn.draws - drawn.center) > TOLERANCE
+    far = share(beyond(drawn, TOLERANCE), np.abs(drawn.draws - drawn.center) > TOLERANCE)
     rows += [
         *medians.histogram_rows(drawn, window, bins, THESE),
         *medians.risk_rows(drawn, THESE),
         medians.record(BUDGET, THESE, exact=epsilon),
-        medians.record(BEYOND, THESE, exact=beyond(drawn, TOLERANCE), mean=float(far.mean())),
+        medians.record(BEYOND, THESE, **{name: far[name] for name in ("exact", "mean", "se")}),
         *(_value_row(rng, effort, n) for n in SIZES),
     ]
     if mode == "corrected":
-        rows += [_row(RANKS, n, corrected_misses(_rows(rng, effort, n))) for n in SIZES]
+        rows += [_rank_row(rng, effort, n) for n in SIZES]
         rows.append(_row(BEYOND, ROWS, corrected_beyond(_rows(rng, effort, ROWS), epsilon)))
     return medians.table(rows)
 
@@ -72,7 +74,7 @@ def published_budget() -> float:
     return published_epsilon_for_value(LARGEST + 2, 1, (LARGEST + 2) / 10, FAILURE)
 
 
-def beyond(drawn: medians.Drawn, reach: float) -> float:
+def beyond(drawn: medians.Draws, reach: float) -> float:
     """The exact chance of a draw that is farther than that from the sample median."""
     # A point owns half a step to each side: one that is as far as allowed must not be cut.
     half = drawn.step / 2
@@ -85,13 +87,28 @@ def _value_row(rng: np.random.Generator, effort: Effort, n: int) -> dict[str, An
     """How often the published median is off by more than its tolerance: exactly, and in some draws."""
     rows, reach = _rows(rng, effort, n), (LARGEST + 2) / 10
     law, center = cells(rows, 0.5, published_budget(), (-1, LARGEST + 1)), sample_quantile(rows, 0.5)
-    far = np.abs(law.draw(rng, EACH) - center[:, None]) > reach
+    far = np.abs(law.draw(rng, EACH[VALUES]) - center[:, None]) > reach
     return {**_row(VALUES, n, law.beyond(center, reach)), "mean": float(far.mean())}
+
+
+def _rank_row(rng: np.random.Generator, effort: Effort, n: int) -> dict[str, Any]:
+    """How often the median of sfumato is off by n/10 ranks or more: exactly, and in draws of its own."""
+    rows = _rows(rng, effort, n)
+    query = medians.asked(epsilon_for_rank(n / 10, FAILURE, POINTS), (0, POINTS - 1), n, 1)
+    laws: Any = QuantileRows.of(query, rows)
+    points = laws.sample(SeededBits(effort.seed + n), EACH[RANKS])[:, :, 0].astype(np.int64)
+    _, away = point_laws(rows, 0.0)
+    far = np.take_along_axis(away, points, axis=1) >= n / 10
+    return {**_row(RANKS, n, corrected_misses(rows)), "mean": float(far.mean())}
+
+
+def _draws(row: Mapping[str, Any]) -> float:
+    return float(row["sets"]) * EACH[row["name"]]
 
 
 def _noise(row: Mapping[str, Any]) -> float:
     """The standard error of a simulated chance, at most."""
-    return math.sqrt(row["exact"] * (1 - row["exact"]) / (row["sets"] * EACH))
+    return math.sqrt(row["exact"] * (1 - row["exact"]) / _draws(row))
 
 
 def point_laws(rows: Floats, rate: float) -> tuple[Floats, Floats]:
@@ -121,8 +138,16 @@ def corrected_beyond(rows: Floats, epsilon: float) -> Floats:
     return found
 
 
-def _seen(row: Mapping[str, Any]) -> bool:
-    return row["mean"] is not None and row["exact"] * row["sets"] * EACH >= FEW
+def _all_ranks(rows: list[dict[str, Any]]) -> Statement:
+    """That misses of ranks, few for each n, are together as many as the laws say."""
+    draws = sum(_draws(row) for row in rows)
+    found, expected = (sum(row[name] * _draws(row) for row in rows) / draws for name in ("mean", "exact"))
+    error = math.sqrt(sum((_noise(row) * _draws(row)) ** 2 for row in rows)) / draws
+    return agrees("the chance of a rank off by n/10 or more, over all n,", found, expected, error)
+
+
+def _seen(row: Mapping[str, Any], least: int = FEW) -> bool:
+    return bool(row["mean"] is not None and row["exact"] * _draws(row) >= least)
 
 
 def _rows(rng: np.random.Generator, effort: Effort, n: int) -> Floats:
@@ -169,9 +194,9 @@ def chart(frame: Any, mode: Mode) -> Any:
         if row["exact"] > LEAST
     ]
     points = [
-        {"curve": VALUES, "x": row["start"], **point(row["mean"], _noise(row))}
+        {"curve": row["name"], "x": row["start"], **point(row["mean"], _noise(row))}
         for row in misses.iter_rows(named=True)
-        if _seen(row)
+        if _seen(row, FEWEST) and row["mean"] > 2 * _noise(row)
     ]
     lower = comparison(
         lines + points,
@@ -191,7 +216,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     """The budgets in print, what they promise, and what the laws say of it."""
     import polars as pl
 
-    epsilon, miss = (medians.one(frame, part, THESE)["exact"] for part in (BUDGET, BEYOND))
+    epsilon, miss = medians.one(frame, BUDGET, THESE)["exact"], medians.one(frame, BEYOND, THESE)
     root = medians.one(frame, ROOT, THESE)
     misses = frame.filter(pl.col("part") == MISSED).to_dicts()
     by_size = {
@@ -209,9 +234,10 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
             [_noise(row) for row in drawn],
         ),
         Statement(
-            f"the chance of an error above {TOLERANCE} on these data is {miss:.2g}, below {FAILURE:g}",
-            miss < FAILURE,
+            f"an error above {TOLERANCE} on these data has the chance {miss['exact']:.2g}, below {FAILURE:g}",
+            miss["exact"] < FAILURE,
         ),
+        agrees(f"the chance of an error above {TOLERANCE} there", miss["mean"], miss["exact"], miss["se"]),
         Statement(
             f"the ε in print does not depend on n: with {SIZES[0]} records the error is above a tenth of the "
             f"range with probability {few['exact']:.2f}, and not {FAILURE:g}; with {ROWS:,} it is "
@@ -246,6 +272,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
             f"{SIZES[0]} to {ROWS:,}; the bound is {FAILURE:g}",
             ranks <= FAILURE,
         ),
+        _all_ranks(list(by_size[RANKS].values())),
         *statements,
     )
 

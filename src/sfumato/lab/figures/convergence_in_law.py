@@ -199,11 +199,12 @@ FIGURE = Figure(
     title="Convergence in law with its rate",
     captions={
         "published": "In print the law on N cells tends to its limit for θ = 1/2, without a rate; the "
-        "difference of the characteristic functions falls like 1/N. The chance of a gap between "
+        "difference of the characteristic functions Φ falls like 1/N. The chance of a gap between "
         "independent draws of the two is 0.40 at every fine grid, and not 0.296 as printed. It does not "
         "fall; coupled by quantiles it is nought.",
-        "corrected": "For every θ the distance of the laws is of the order 1/N, slower by a constant where "
-        "the mean is at an end, and below the bound. Independent draws from both laws stay apart for ever, "
+        "corrected": "For every θ the distance of the laws, of their characteristic functions Φ above and by "
+        "Wasserstein in the middle, is of the order 1/N, slower by a constant where the mean is at an end, "
+        "and below the bound. Independent draws from both laws stay apart for ever, "
         "because they are independent; coupled by their quantiles they meet.",
     },
     errata=("E33", "E35"),

@@ -11,7 +11,7 @@ from sfumato.accuracy.order_statistics import at_most
 from sfumato.lab.errata_lemmas import normal_strips
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import all_agree, as_printed
-from sfumato.lab.measured import MEASURED, charted, share
+from sfumato.lab.measured import MEASURED, case_rows, cases, charted, share
 
 # A strip of half a γ: where 1 record is expected, and where 50 are.
 FEW, MANY = "n = 100, γ = 0.02", "n = 1,000, γ = 0.1"
@@ -21,7 +21,6 @@ STRIPS: dict[str, tuple[int, Fraction, tuple[int, ...]]] = {
 }
 DRAWS = 20_000
 FOUND, LEMMA, BOUND = "one strip has fewer", "lemma, for two strips", "bound, for two strips"
-CASES = "cases"
 
 
 def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
@@ -45,10 +44,7 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
                 # The union of two strips, which is nothing where it is above one.
                 told = min(2 * min_count(**terms), 1.0)
                 rows.append({**place, "curve": BOUND, "kind": "bound", "exact": told})
-    rows += [
-        {"panel": CASES, "curve": name, "kind": CASES, "exact": float(value)}
-        for name, value in normal_strips().numbers.items()
-    ]
+    rows += case_rows(normal_strips().numbers)
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -61,7 +57,7 @@ def chart(frame: Any, mode: Mode) -> Any:
         for panel, (size, mass, _) in STRIPS.items()
     ]
     return comparison(
-        charted(frame.filter(frame["kind"] != CASES).iter_rows(named=True), "least"),
+        charted(frame.iter_rows(named=True), "least"),
         title="Fewer records in a strip than wanted",
         subtitle=["line with points: exact and simulated; line without: what is promised for two strips"],
         along="records wanted, α",
@@ -96,23 +92,22 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
             ),
             Statement(
                 f"farther above it the lemma is false in {sum(each > 1 for each in above)} of {len(above)} "
-                "cases, by a "
-                f"factor of up to {max(above):.0f}",
+                f"cases, by a factor of up to {max(above):.0f}",
                 max(above) > 1000,
             ),
         ]
         return tuple(statements)
-    cases = {row["curve"]: row["exact"] for row in frame.filter(frame["kind"] == CASES).iter_rows(named=True)}
+    counted = cases(frame)
     ratios = below + above
     statements += [
         Statement(
             f"the chance is {max(ratios):.2f} of the bound at most, in {len(ratios)} cases", max(ratios) <= 1
         ),
         Statement(
-            f"for strips beside the deciles of normal data it is broken {cases['broken']:.0f} times in "
-            f"{cases['cases']:.0f} exact cases, and would be {cases['without']:.0f} times without the "
+            f"for strips beside the deciles of normal data it is broken {counted['broken']:.0f} times in "
+            f"{counted['cases']:.0f} exact cases, and would be {counted['without']:.0f} times without the "
             "condition",
-            cases["broken"] == 0 and cases["cases"] == 900 and cases["without"] > 0,
+            counted["broken"] == 0 and counted["cases"] == 900 and counted["without"] > 0,
         ),
     ]
     return tuple(statements)
@@ -125,12 +120,10 @@ FIGURE = Figure(
     title="Records in a strip beside a decile",
     captions={
         "published": "The more records are wanted, the likelier a strip has fewer. The lemma says so up to "
-        "the number "
-        "that is expected, and falls again beyond it, where it is false: with 5 wanted and 1 expected it "
-        "says 0.0007, and the chance is 0.997.",
-        "corrected": "With its hypothesis, no more wanted than expected, the bound holds; beyond it nothing "
-        "is "
-        "claimed.",
+        "the number that is expected, and falls again beyond it, where it is false: with 5 wanted and 1 "
+        "expected it says 0.0007, and the chance is 0.997.",
+        "corrected": "With its hypothesis, no more wanted than expected, the bound holds; beyond it "
+        "nothing is claimed.",
     },
     errata=("E6", "E12"),
     numbers=numbers,

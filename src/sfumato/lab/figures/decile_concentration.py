@@ -17,7 +17,7 @@ from sfumato.lab import datasets
 from sfumato.lab.errata_lemmas import normal_concentration, normal_deciles, uniform_deciles
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import all_agree, equals
-from sfumato.lab.measured import MEASURED, charted, share
+from sfumato.lab.measured import CASES, MEASURED, case_rows, charted, share
 
 ROWS, SETS, FEWEST_SETS = 1_000, 4_000, 800
 MEDIAN, NINTH = Fraction(1, 2), Fraction(9, 10)
@@ -33,7 +33,6 @@ PANELS: dict[Mode, dict[str, Fraction]] = {
 }
 # Distances in units of the standard deviation of the sample quantile, for many records.
 DISTANCES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-CASES = "cases"
 
 
 def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
@@ -62,20 +61,10 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
             else:
                 told = quantile_concentration(**terms)
                 rows.append({**place, "curve": HOEFFDING, "kind": "bound", "exact": told})
-    rows += _cases()
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _cases() -> list[dict[str, Any]]:
-    """What the errata count over many cases, by name."""
-    counted: dict[str, float] = {}
+    # All cases of the errata, by name.
     for finding in (uniform_deciles(), normal_concentration(), normal_deciles()):
-        named = finding.numbers
-        counted |= {f"{len(counted)} {name}": value for name, value in named.items()}
-    return [
-        {"panel": CASES, "curve": name.split()[-1], "kind": CASES, "exact": float(v)}
-        for name, v in counted.items()
-    ]
+        rows += case_rows(finding.numbers)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def chart(frame: Any, mode: Mode) -> Any:
@@ -83,7 +72,7 @@ def chart(frame: Any, mode: Mode) -> Any:
     from sfumato.charts import comparison
 
     return comparison(
-        charted(frame.filter(frame["kind"] != CASES).iter_rows(named=True), "distance", most=1.0),
+        charted(frame.iter_rows(named=True), "distance"),
         title=f"A decile of {ROWS:,} values against that of their population",
         subtitle=[
             "line with points: exact and simulated, with two standard errors; line without: what is promised"
@@ -118,15 +107,15 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     if mode == "published":
         statements += [
             Statement(
-                f"in {number('cases'):.0f} exact cases the lemma is broken {number('broken'):.0f} times; the "
-                "reference is 0 of 180",
+                f"in {number('cases'):.0f} exact cases the lemma is broken {number('broken'):.0f} times; "
+                "the reference is 0 of 180",
                 number("cases") == 180 and number("broken") == 0,
             ),
             equals("Hoeffding's exponent over that of the lemma", number("factor"), 6.0),
             Statement(
-                f"the lemma for normal data is about no distance at all for {number('below'):.0f} deciles of "
-                "nine, "
-                f"and its proof has {number('constant'):.2f} where it says 5; the references are 4 and 1.33",
+                f"the lemma for normal data is about no distance at all for {number('below'):.0f} deciles "
+                f"of nine, and its proof has {number('constant'):.2f} where it says 5; the references are 4 "
+                "and 1.33",
                 number("below") == 4 and abs(number("constant") - 25 / (6 * math.pi)) < 1e-12,
             ),
         ]
@@ -139,8 +128,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
         ),
         Statement(
             "the deciles of the normal law, √2 erfinv(2i/10 - 1), agree with its inverse to "
-            f"{number('digits'):.0f} "
-            f"digits; the ninth is {number('ninth'):.4f}",
+            f"{number('digits'):.0f} digits; the ninth is {number('ninth'):.4f}",
             number("digits") >= 12 and abs(number("ninth") - 1.2815515655) < 1e-9,
         ),
     ]
@@ -154,11 +142,9 @@ FIGURE = Figure(
     title="Deciles of a sample and of its population",
     captions={
         "published": "The lemma on deciles of uniform data holds, and is far above the chance that it "
-        "bounds: its "
-        "exponent is six times smaller than need be, and it says nothing where it is above one.",
+        "bounds: its exponent is six times smaller than need be, and it says nothing where it is above one.",
         "corrected": "Hoeffding's bound follows the chance much closer, and serves every law: to the right "
-        "the "
-        "ninth decile of normal data, for which the lemma of the report is not proved.",
+        "the ninth decile of normal data, for which the lemma of the report is not proved.",
     },
     errata=("E5", "E10", "E11"),
     numbers=numbers,

@@ -34,9 +34,9 @@ FIGURE = Figure(
         "as N grows, and their spread stays √2/λ = 0.0035, λ = nε/2: what converges is the law of a draw, "
         "not the draw. In the text the utility is -|o - 1/2|, which does not look at the data; here it is "
         "the mean of data with mean 1/2.",
-        "corrected": "The exponential mean of the product, with N from ten thousand to ten million. "
-        "Independent draws keep their spread for ever. If all grids use the same random number, their "
-        "draws settle at once: the lack of convergence is a matter of the coupling, not of the law.",
+        "corrected": "The exponential mean of sfumato, with N from ten thousand to ten million. "
+        "Independent draws keep their spread for ever. If all grids use the same random number, u = 0.9, "
+        "their draws settle at once: the lack of convergence is a matter of the coupling, not of the law.",
     },
     errata=("E31", "E35"),
     numbers=numbers,

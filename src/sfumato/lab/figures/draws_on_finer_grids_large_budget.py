@@ -32,7 +32,7 @@ FIGURE = Figure(
     captions={
         "published": "As figure 18 with a larger budget: the cloud is narrower, 95 % within 0.0020 of 1/2, "
         "and as little inclined to shrink with N.",
-        "corrected": "Drawn by the product. The spread is that of the limit for every N; coupled by one "
+        "corrected": "Drawn by sfumato. The spread is that of the limit for every N; coupled by one "
         "random number, the draws settle.",
     },
     errata=("E31", "E35"),

@@ -45,7 +45,7 @@ FIGURE = Figure(
     captions={
         "published": "As figure 18 with a small budget: the cloud is thirty times as wide as that of "
         "figure 19, because the spread is √2/λ, and does not shrink with N either.",
-        "corrected": "Drawn by the product. The spread is that of the limit for every N; coupled by one "
+        "corrected": "Drawn by sfumato. The spread is that of the limit for every N; coupled by one "
         "random number, the draws settle.",
     },
     errata=("E31", "E35"),

@@ -84,8 +84,8 @@ FIGURE = Figure(
         "that of the mean of uniform data 9. Laplace noise at the same ε is narrower by c/√2 = 3.54, at "
         "every ε. The two promise different things: Gaussian noise is (ε, δ)-DP with δ = 1e-5, not ε-DP as "
         "the text has it.",
-        "corrected": "The same with the smallest Gaussian noise that is (0.1, 1e-5)-DP, drawn by the "
-        "product. It is narrower than with c = 5, but still wider than Laplace noise, which is 0.1-DP "
+        "corrected": "The same with the smallest Gaussian noise that is (0.1, 1e-5)-DP, drawn by "
+        "sfumato. It is narrower than with c = 5, but still wider than Laplace noise, which is 0.1-DP "
         "without δ.",
     },
     errata=("E20", "E30"),

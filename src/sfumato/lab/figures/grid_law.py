@@ -131,7 +131,7 @@ FIGURE = Figure(
         "published": "A pointed peak of height λ/(2N) = 0.02 with straight sides on a logarithmic scale: a "
         "Laplace law cut into points. The window holds 98.2 % of it. A line of the text for the sum of the "
         "weights at even N is wrong; by it the peak would be 25 times lower (dotted).",
-        "corrected": "The law that the product draws from, with the sum of the weights that is right for "
+        "corrected": "The law that sfumato draws from, with the sum of the weights that is right for "
         "even N, and the shares of its own draws.",
     },
     errata=("E34",),

@@ -159,7 +159,7 @@ FIGURE = Figure(
         "them: one curve. The two rates agree only for ε' = ε/2; with ε' = ε the density would be the "
         "dotted one. The text calls the limit the Laplace mechanism of degree ε'. It is that law truncated "
         "to [0, 1], whose exact level is 0.685, not 0.4.",
-        "corrected": "Draws of the product on a grid so fine that it is the limit, and N times the law for "
+        "corrected": "Draws of sfumato on a grid so fine that it is the limit, and N times the law for "
         "N = 10,000. They differ by less than 0.03 where the density is 200. What is charged is ε = 0.8; "
         "the exact level of the limit is 0.685.",
     },

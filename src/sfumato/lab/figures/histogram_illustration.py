@@ -159,6 +159,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     crossed = [row["x"] for row in noisy if row["mean"] > bar["mean"]]
     total = sum(row["exact"] for row in laws)
     outside = sum(row["exact"] for row in laws if not 0 <= row["x"] < 1)
+    inside = sorted(row["x"] for row in laws if 0 <= row["x"] < 1)
     statements = [
         Statement(
             f"the edges are {', '.join(f'{edge:g}' for edge in edges)}", edges == [0.25, 0.5, 0.75, 1.0]
@@ -169,6 +170,10 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
         ),
         all_agree("chances of answers", *([row[name] for row in laws] for name in ("mean", "exact", "se"))),
         Statement(f"the chances of all answers add up to {total:.9f}", abs(total - 1) < 1e-6),
+        Statement(
+            f"answers in the range are an edge less a step: {', '.join(f'{one:g}' for one in inside)}",
+            inside == [edge - WIDTH for edge in edges],
+        ),
     ]
     if crossed:
         words = (
@@ -182,9 +187,8 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     statements.append(
         Statement(
             f"answers lie outside [0, 1] with probability {outside:.4f}: above it with "
-            f"{outside - below:.4f}, because "
-            f"the list of queries is not emptied, and below it with {below:.1e}, because -1 is read as a "
-            "step",
+            f"{outside - below:.4f}, because the list of queries is not emptied, and below it with "
+            f"{below:.1e}, because -1 is read as a step",
             outside - below > 0.01 and below > 0,
         )
     )
@@ -197,14 +201,13 @@ FIGURE = Figure(
     source="C22",
     title="The histogram method, illustrated",
     captions={
-        "published": "Above: the range is cut into four steps, the records below each edge are counted, and "
-        "the "
-        "first count that passes the threshold, both with noise, gives the answer. Below: as the pseudo-code "
-        "has "
-        "it, the ninth decile scans nine copies of the counts, so that some answers lie beyond the range.",
-        "corrected": "The same scan for the median. The list of counts is made anew for each decile, and if "
-        "no "
-        "count passes, the last step is the answer: all answers for the ninth decile lie in the range.",
+        "published": "Above: the range is cut into four steps, the records below each edge are counted, "
+        "and the first count that passes the threshold, both with noise, gives the answer. Below: as the "
+        "pseudo-code has it, the ninth decile scans nine copies of the counts, so that some answers lie "
+        "beyond the range.",
+        "corrected": "The same scan for the median. The list of counts is made anew for each decile, and "
+        "if no count passes, the last step is the answer: all answers for the ninth decile lie in the "
+        "range.",
     },
     errata=("E1", "E4"),
     numbers=numbers,

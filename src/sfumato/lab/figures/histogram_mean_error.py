@@ -13,15 +13,14 @@ from sfumato.lab.decile_errors import PUBLISHED, Summary, errors
 from sfumato.lab.errata_lemmas import mean_error, rate
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import all_agree, as_printed
-from sfumato.lab.measured import MEASURED, charted
+from sfumato.lab.measured import MEASURED, case_rows, cases, charted
 
 ROWS, FAILURE = 10_000, Fraction(1, 20)
 EPSILONS = tuple(map(Fraction, ("1", "2", "5", "10", "20", "50", "80")))
-MANY, TWO = "median, 1,629 steps", "decile 9, 2 steps"
+MANY, TWO = "median, 1,629 steps", "ninth decile, 2 steps"
 PANELS = {MANY: (Fraction(1, 2), bounds.steps(ROWS)), TWO: (Fraction(9, 10), 2)}
 FOUND, REPORT, CLOSED = "error", "bound of the report", "closed bound"
 SETS, FEWEST_SETS, REPEATS = 40, 8, 40
-CASES = "cases"
 # Vacuous numbers above this are in the table.
 TOP = 1e6
 
@@ -52,8 +51,7 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
                 radius = bounds.scan_radius(ROWS, epsilon, cells=steps, beta=FAILURE)
                 told = histogram_mean_error(radius=radius, **terms)
                 rows.append({**place, "curve": CLOSED, "kind": "bound", "exact": told})
-    checked = {**mean_error().numbers, **rate().numbers}
-    rows += [{"panel": CASES, "curve": k, "kind": CASES, "exact": float(v)} for k, v in checked.items()]
+    rows += case_rows({**mean_error().numbers, **rate().numbers})
     numeric = dict.fromkeys(("exact", "exact_se", "mean", "se", "epsilon"), pl.Float64)
     return pl.DataFrame(rows, schema_overrides=numeric, infer_schema_length=None)
 
@@ -64,10 +62,10 @@ def chart(frame: Any, mode: Mode) -> Any:
 
     above = ["what is above a million is in the table"] if mode == "published" else []
     return comparison(
-        charted(frame.filter(frame["kind"] != CASES).iter_rows(named=True), "epsilon", most=TOP),
+        charted(frame.iter_rows(named=True), "epsilon", most=TOP),
         title=f"The mean error of a decile of {ROWS:,} uniform values",
         subtitle=["line with points: exact and simulated; line without: what is promised", *above],
-        along="ε of nine deciles",
+        along="ε for all nine deciles",
         unit="mean error, in parts of the range",
         log_x=True,
         log_y=True,
@@ -85,14 +83,14 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     """Where the bound of the report is vacuous and where it is false; that the closed one holds."""
     drawn = frame.filter(frame["kind"] == MEASURED)
     statements = [all_agree("mean errors", drawn["mean"], drawn["exact"], drawn["se"])]
-    cases = {row["curve"]: row["exact"] for row in frame.filter(frame["kind"] == CASES).iter_rows(named=True)}
+    counted = cases(frame)
     if mode == "published":
         told, false = _at(frame, MANY, REPORT), _at(frame, TWO, REPORT)
         error = _at(frame, TWO, FOUND)
         last = max(false)
         statements += [
-            as_printed("the last term at α = 60 and n = 10,000, times 1e-22,", cases["last"] / 1e22, "9"),
-            as_printed("what can stand in its place", cases["repaired"], "0.0175"),
+            as_printed("the last term at α = 60 and n = 10,000, times 1e-22,", counted["last"] / 1e22, "9"),
+            as_printed("what can stand in its place", counted["repaired"], "0.0175"),
             Statement(f"at ε = 1 the bound is {told[1.0]:.0e}, and the range is 1", told[1.0] > 1e30),
             Statement(
                 f"at two steps and ε = {last:g} the bound, {false[last]:.3f}, is below the error, "
@@ -100,10 +98,9 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
                 false[last] < error[last] - 0.1,
             ),
             Statement(
-                f"with β = 1/√n and n steps the bound grows like n to the power {cases['published']:.1f}; "
-                "the "
-                "reference is 12/ε - 1 = 11 with α = 12 log n, up to the logarithms",
-                cases["published"] > 8,
+                f"with β = 1/√n and n steps the bound grows like n to the power {counted['published']:.1f}; "
+                "the reference is 12/ε - 1 = 11 with α = 12 log n, up to the logarithms",
+                counted["published"] > 8,
             ),
         ]
         return tuple(statements)
@@ -118,10 +115,9 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
             max(shares) < 1,
         ),
         Statement(
-            f"with β = 1/√n and n steps the closed bound falls like n to the power {cases['corrected']:.2f} "
-            "in the "
-            "end; the limit is -1/2",
-            abs(cases["corrected"] + 0.5) < 0.05,
+            "with β = 1/√n and n steps the closed bound falls like n to the power "
+            f"{counted['corrected']:.2f} in the end; the limit is -1/2",
+            abs(counted["corrected"] + 0.5) < 0.05,
         ),
     ]
     return tuple(statements)
@@ -134,12 +130,10 @@ FIGURE = Figure(
     title="The mean error of the histogram method",
     captions={
         "published": "For usual budgets the bound of the report is above the range by dozens of orders of "
-        "magnitude. It "
-        "comes down where ε is large, and there it forgets the width of a step: with two steps, to the "
-        "right, it is below the error.",
+        "magnitude. It comes down where ε is large, and there it forgets the width of a step: with two "
+        "steps, to the right, it is below the error.",
         "corrected": "The closed bound has the width of a step, and a ninth of the budget for each decile. "
-        "It is above "
-        "the error everywhere, and says something from ε = 1 on.",
+        "It is above the error everywhere, and says something from ε = 1 on.",
     },
     errata=("E8", "E9"),
     numbers=numbers,

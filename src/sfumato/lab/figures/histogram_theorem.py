@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.accuracy import histogram_quantile_failure, published_histogram_failure
 from sfumato.grid import Floats
 from sfumato.lab import datasets
-from sfumato.lab.decile_bounds import DECILES, scan_radius
+from sfumato.lab.decile_bounds import PARTS, scan_radius
 from sfumato.lab.decile_errors import near_median
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import STANDARD_ERRORS, all_agree
@@ -42,7 +42,7 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
     rng = np.random.default_rng(effort.seed)
     draws = effort.draws(DRAWS, least=FEWEST_DRAWS)
     rows: list[dict[str, Any]] = []
-    for panel, times in ((SAME, 1), (NINE, DECILES))[: 1 if mode == "published" else 2]:
+    for panel, times in ((SAME, 1), (NINE, PARTS))[: 1 if mode == "published" else 2]:
         for steps, budget in BUDGETS.items():
             epsilon = times * budget
             place = {"panel": panel, "steps": steps, "epsilon": float(epsilon)}
@@ -73,7 +73,7 @@ def _told(mode: Mode, steps: int, epsilon: Fraction) -> dict[str, Any]:
 
 def _is_near(data: Floats, steps: int, epsilon: float, rng: np.random.Generator) -> bool:
     """Whether one draw of the published scan, step by step, ends within the distance of 1/2."""
-    unit = DECILES / epsilon
+    unit = PARTS / epsilon
     bar = len(data) / 2 + rng.laplace(scale=2 * unit)
     first, last = round((0.5 - DISTANCE) * steps), round((0.5 + DISTANCE) * steps)
     # The answer for a crossing at edge j + 1 is the edge j.
@@ -88,6 +88,8 @@ def chart(frame: Any, mode: Mode) -> Any:
 
     several = frame["panel"].n_unique() > 1
     rows = charted(frame.iter_rows(named=True), "steps")
+    # A bar of a probability ends at 1.
+    rows = [{**row, "high": min(row["high"], 1.0)} if "high" in row else row for row in rows]
     rows = rows if several else [{**row, "panel": ""} for row in rows]
     return comparison(
         rows,
@@ -123,8 +125,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
             statements.append(
                 Statement(
                     f"at {panel} what is proved is {min(promised):.3f} to {max(promised):.3f}, and what is "
-                    "found is "
-                    f"above it by {min(gaps.values()):.3f} at least",
+                    f"found is above it by {min(gaps.values()):.3f} at least",
                     min(gaps.values()) >= 0,
                 )
             )
@@ -140,14 +141,13 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
         error = math.sqrt(printed * (1 - printed) / DRAWS_IN_PRINT + found["exact_se"] ** 2)
         statements += [
             Statement(
-                f"at K = {steps:,} and ε = {found['epsilon']:g} the claim is {claimed:.4f}; the reference is "
-                f"{CLAIM}",
+                f"at K = {steps:,} and ε = {found['epsilon']:g} the claim is {claimed:.4f}; the reference "
+                f"is {CLAIM}",
                 abs(claimed - CLAIM) <= 0.001,
             ),
             Statement(
-                f"there the chance is {found['exact']:.3f}; the reference is {printed} from {DRAWS_IN_PRINT} "
-                "draws, "
-                f"with a standard error of {error:.3f}",
+                f"there the chance is {found['exact']:.3f}; the reference is {printed} from "
+                f"{DRAWS_IN_PRINT} draws, with a standard error of {error:.3f}",
                 abs(found["exact"] - printed) <= STANDARD_ERRORS * error + 0.0005,
             ),
             Statement(
@@ -170,12 +170,10 @@ FIGURE = Figure(
     title="The theorem on the histogram method",
     captions={
         "published": "Theorem 2.2.3.1 claims that the median is within 0.1 with a probability of 0.949 at "
-        "each of "
-        "these numbers of steps and budgets. With many more steps than records it is not: 0.85 at 100,000 "
-        "steps and 0.68 at a million. The proof takes the whole budget for each of nine deciles.",
+        "each of these numbers of steps and budgets. With many more steps than records it is not: 0.85 at "
+        "100,000 steps and 0.68 at a million. The proof takes the whole budget for each of nine deciles.",
         "corrected": "With a ninth of the budget for each decile nothing can be promised at those budgets; "
-        "at nine "
-        "times as much the corrected bound promises about 0.95, and the median is always near.",
+        "at nine times as much the corrected bound promises about 0.95, and the median is always near.",
     },
     errata=("E2", "E7", "E13"),
     numbers=numbers,

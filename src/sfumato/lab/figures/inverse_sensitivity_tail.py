@@ -1,5 +1,4 @@
-"""Figure C6: how far a median by smooth inverse sensitivity is from that of the sample and of the "
-"population."""
+"""Figure C6: how far a median by smooth inverse sensitivity is from those of sample and population."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from sfumato.lab import datasets
 from sfumato.lab.errata_quantiles import smooth_is_private, smooth_tail
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import all_agree
-from sfumato.lab.measured import MEASURED, charted, share
+from sfumato.lab.measured import MEASURED, case_rows, cases, charted, share
 from sfumato.lab.smooth_law import SmoothLaw
 from sfumato.laws import SeededBits
 from sfumato.privacy import PureDP
@@ -43,7 +42,7 @@ SETTINGS: dict[Mode, Setting] = {
 SAMPLE, POPULATION = "from the sample's median", "from the population's median"
 FOUND, THEOREM, PROVED = "chance", "theorem for the sample", "bound"
 SETS, FEWEST_SETS, DRAWS = 400, 40, 8
-LEAST, CASES = 1e-8, "cases"
+LEAST = 1e-8
 # How a distance is divided between the draw and the sample, in parts of it.
 DIVISIONS = tuple(0.05 * part for part in range(1, 20))
 
@@ -77,8 +76,7 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
                 told = min(_population_bound(setting, distance, part) for part in DIVISIONS)
             name, kind = (THEOREM, "published") if mode == "published" else (PROVED, "bound")
             rows.append({**place, "curve": name, "kind": kind, "exact": told})
-    counted = {**smooth_tail().numbers, **smooth_is_private().numbers}
-    rows += [{"panel": CASES, "curve": k, "kind": CASES, "exact": float(v)} for k, v in counted.items()]
+    rows += case_rows({**smooth_tail().numbers, **smooth_is_private().numbers})
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -131,7 +129,7 @@ def chart(frame: Any, mode: Mode) -> Any:
     from sfumato.charts import comparison
 
     setting = SETTINGS[mode]
-    kept = frame.filter((frame["kind"] != CASES) & (frame["exact"] > LEAST))
+    kept = frame.filter(frame["exact"] > LEAST)
     rows = [row for row in charted(kept.iter_rows(named=True), "distance") if row["y"] > 0]
     return comparison(
         rows,
@@ -159,7 +157,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     drawn = frame.filter(frame["kind"] == MEASURED)
     statements = [all_agree("chances", drawn["mean"], drawn["exact"], drawn["se"])]
     name = THEOREM if mode == "published" else PROVED
-    cases = {row["curve"]: row["exact"] for row in frame.filter(frame["kind"] == CASES).iter_rows(named=True)}
+    counted = cases(frame)
     near = [found / told for found, told in _pairs(frame, SAMPLE, name)]
     far = [found / told for found, told in _pairs(frame, POPULATION, name)]
     statements.append(
@@ -172,15 +170,13 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
         statements += [
             Statement(
                 f"read for the population's median the theorem is false: the chance is up to {max(far):.0f} "
-                "times "
-                "what it says",
+                "times what it says",
                 max(far) > 4,
             ),
             Statement(
-                f"in {cases['cases']:.0f} configurations the chance is {cases['worst']:.2f} of the bound at "
-                "most; the "
-                "reference is 96 without a violation",
-                cases["cases"] == 96 and cases["worst"] <= 1,
+                f"in {counted['cases']:.0f} configurations the chance is {counted['worst']:.2f} of the "
+                "bound at most; the reference is 96 without a violation",
+                counted["cases"] == 96 and counted["worst"] <= 1,
             ),
         ]
         return tuple(statements)
@@ -190,10 +186,9 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
             max(far) <= 1,
         ),
         Statement(
-            f"the exact privacy loss is {cases['replaced']:.4f} if a record is replaced and "
-            f"{cases['added']:.4f} if "
-            "one is added, at ε = 1; the reference is 1.0000 for both",
-            abs(cases["replaced"] - 1) < 5e-5 and abs(cases["added"] - 1) < 5e-5,
+            f"the exact privacy loss is {counted['replaced']:.4f} if a record is replaced and "
+            f"{counted['added']:.4f} if one is added, at ε = 1; the reference is 1.0000 for both",
+            abs(counted["replaced"] - 1) < 5e-5 and abs(counted["added"] - 1) < 5e-5,
         ),
     ]
     return tuple(statements)
@@ -206,12 +201,11 @@ FIGURE = Figure(
     title="The theorem on smooth inverse sensitivity",
     captions={
         "published": "Theorem 3.2.0.1, with sharper constants, is far above the chance to be away from the "
-        "median of the "
-        "sample. Its title mixes two medians: read for that of the population, to the right, it is below the "
-        "chance, for the sample itself is further away than that.",
+        "median of the sample. Its title mixes two medians: read for that of the population, to the right, "
+        "it is below the chance, for the sample itself is further away than that.",
         "corrected": "To the left the bound for the median of the sample, with sharper constants. To the "
-        "right the one for "
-        "that of the population, which has a term for the sample. Both are above the chances.",
+        "right the one for that of the population, which has a term for the sample. Both are above the "
+        "chances.",
     },
     errata=("E14", "E15"),
     numbers=numbers,

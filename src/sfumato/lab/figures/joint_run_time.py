@@ -3,7 +3,7 @@
 from typing import Any
 
 from sfumato.lab.figure import Figure, Mode, Statement
-from sfumato.lab.run_times import NAMES, chart_of, measured, medians, ratio
+from sfumato.lab.run_times import NAMES, chart_of, medians, numbers, ratio
 
 
 def check(table: Any, mode: Mode) -> tuple[Statement, ...]:
@@ -32,7 +32,7 @@ FIGURE = Figure(
         "corrected": "sfumato scans cells from left to right in place of all pairs, and only those near the "
         "targets, so that a joint draw is less far from the others.",
     },
-    numbers=measured,
+    numbers=numbers,
     chart=chart_of("joint"),
     check=check,
     compares=True,

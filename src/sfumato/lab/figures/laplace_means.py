@@ -41,7 +41,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
         equals("the standard deviation with b divided by 10, times 10,", 10 * tenth, whole),
         agrees("the standard deviation with b divided by 10", *simulated),
         equals(
-            "the product's noise over its noise with b divided by 10",
+            "sfumato's noise over its noise with b divided by 10",
             means.value(frame, first, means.LATTICES),
             10,
         ),
@@ -70,7 +70,7 @@ FIGURE = Figure(
         "published": "A peak around 500. The caption speaks of uniform data, where the spread of an "
         "answer, 9.3, is nearly all sampling; the script also has normal data, where it is 4.3. The noise "
         "has the standard deviation 1.77 in both. The text says that the scale grows with ε; it falls.",
-        "corrected": "The same two peaks, drawn by the mean of the product at the declared cost, ε = 0.8 "
+        "corrected": "The same two peaks, drawn by the mean of sfumato at the declared cost, ε = 0.8 "
         "under substitution. The caption's law was right; what grows with ε is the cost, and the noise "
         "falls.",
     },

@@ -84,7 +84,7 @@ def chart(frame: Any, mode: Mode) -> Any:
     rows = []
     for row in frame.filter(pl.col("mean").is_not_null()).iter_rows(named=True):
         rows += line_and_point({"curve": f"ε = {row['epsilon']:g}", "x": row["cells"]}, row)
-    below = comparison(rows, along="number of cells N", unit="E|Y - 1/2|", zero=True, height=200)
+    below = comparison(rows, along="number of cells N", unit="mean distance from 1/2", zero=True, height=200)
     above_is = "where one draw falls" if mode == "published" else "the chance of 1/2, by law"
     subtitle = [
         f"1,000 records with mean 1/2; above: {above_is};",
@@ -147,9 +147,9 @@ FIGURE = Figure(
         "published": "One draw for each budget and each N from 3 to 30, by its distance from 1/2. On even "
         "grids 1/2 is a point, and is drawn nearly always once ε is above 0.3; on odd grids it is none, "
         "and every draw is at least 1/(2N) away. So the picture is striped by parity, not smooth in N.",
-        "corrected": "The expected distance from 1/2 by the law of the product, whose last point is 1. The "
-        "stripes stay, because they come from the grid and not from chance. Below, the same for three "
-        "budgets as lines, with simulated points.",
+        "corrected": "The chance of 1/2 by the law of sfumato, whose last point is 1: none on odd grids. "
+        "The stripes stay, because they come from the grid and not from chance. Below, the expected distance "
+        "from 1/2 for three budgets as lines, with simulated points.",
     },
     errata=("E31",),
     numbers=numbers,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sfumato.lab.figure import Figure, Mode, Statement
-from sfumato.lab.run_times import NAMES, chart_of, measured, medians, ratio
+from sfumato.lab.run_times import NAMES, chart_of, medians, numbers, ratio
 
 
 def check(table: Any, mode: Mode) -> tuple[Statement, ...]:
@@ -27,7 +27,7 @@ FIGURE = Figure(
         "corrected": "The fastest of the four: nothing is drawn. Exact laws on integers cost more than "
         "floating point.",
     },
-    numbers=measured,
+    numbers=numbers,
     chart=chart_of("plain"),
     check=check,
     compares=True,

@@ -20,7 +20,7 @@ from sfumato.accuracy import (
 from sfumato.data.admission import admit
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import STANDARD_ERRORS, all_agree, as_printed, compared, equals
-from sfumato.lab.measured import point
+from sfumato.lab.measured import LEGEND, point
 from sfumato.laws import SeededBits
 from sfumato.privacy import PureDP
 from sfumato.statistics import InverseProportion, Proportion
@@ -42,7 +42,7 @@ CURVES = {
 COLUMNS = {
     "curve": pl.String,
     "kind": pl.String,
-    "rows": pl.Int64,
+    "n": pl.Int64,
     "matches": pl.Int64,
     "exact": pl.Float64,
     "mean": pl.Float64,
@@ -97,14 +97,17 @@ def chart(frame: Any, mode: Mode) -> Any:
     shown = (INVERSE, *in_print) if mode == "published" else (INVERSE, "equivalent", GEOMETRIC, "lower bound")
     rows = []
     for row in frame.filter(pl.col("curve").is_in(shown)).iter_rows(named=True):
-        at = {"curve": row["curve"], "x": row["rows"]}
+        at = {"curve": row["curve"], "x": row["n"]}
         rows.append(at | {"kind": row["kind"], "y": row["exact"]})
-        if row["mean"] is not None and row["rows"] in SHOWN:
+        if row["mean"] is not None and row["n"] in SHOWN:
             rows.append(at | point(row["mean"], row["se"]))
     return comparison(
         rows,
         title=f"The loss of inverse sensitivity on a proportion, ε = {EPSILON:g}",
-        subtitle=["lines: exact; points: simulated, with two standard errors"],
+        subtitle=[
+            LEGEND,
+            "equivalent: a formula that the loss should approach for many records",
+        ],
         along="number of records n",
         unit="mean absolute error",
         log_x=True,
@@ -115,7 +118,7 @@ def chart(frame: Any, mode: Mode) -> Any:
 
 def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     """The constant of the loss, the constant factors over the bounds, and which curve meets the points."""
-    last = frame.filter(pl.col("rows") == SIZES[-1])
+    last = frame.filter(pl.col("n") == SIZES[-1])
     at_last = dict(zip(last["curve"], last["exact"], strict=True))
     times = {name: SIZES[-1] * value for name, value in at_last.items()}
     limit = 1 / math.sinh(EPSILON / 2)
@@ -152,7 +155,7 @@ def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
 
 def _flat(frame: Any) -> tuple[Statement, ...]:
     """That loss over bound does not fall with n, from where both sides of the data are long."""
-    large = frame.filter(pl.col("rows") >= 100).sort("rows")
+    large = frame.filter(pl.col("n") >= 100).sort("n")
     curves = (large.filter(pl.col("curve") == name)["exact"] for name in (INVERSE, "lower bound"))
     loss, bound = (curve.to_numpy() for curve in curves)
     ratio = loss / bound
@@ -164,18 +167,18 @@ def _points(frame: Any, mode: Mode) -> tuple[Statement, ...]:
     """That the simulated points are on the exact curve, and on the equivalent, and not on the printed one."""
     statements = []
     for name, equivalent in ((INVERSE, "equivalent"), (GEOMETRIC, "equivalent of clamped geometric")):
-        seen = frame.filter(pl.col("curve") == name).sort("rows")
+        seen = frame.filter(pl.col("curve") == name).sort("n")
         if not len(seen):
             continue
         mean, error = seen["mean"].to_numpy(), seen["se"].to_numpy()
         statements.append(all_agree(f"{name}: the simulated losses", mean, seen["exact"].to_numpy(), error))
-        large = seen["rows"].to_numpy() >= 40
-        curve = frame.filter(pl.col("curve") == equivalent).sort("rows")["exact"].to_numpy()
+        large = seen["n"].to_numpy() >= 40
+        curve = frame.filter(pl.col("curve") == equivalent).sort("n")["exact"].to_numpy()
         words = f"{name}: the simulated losses from n = 40 on, against the corrected equivalent"
         statements.append(all_agree(words, mean[large], curve[large], error[large]))
-    seen = frame.filter(pl.col("curve") == INVERSE).sort("rows")
+    seen = frame.filter(pl.col("curve") == INVERSE).sort("n")
     for name in ("equivalent in print", "curve of the script"):
-        wrong = frame.filter(pl.col("curve") == name).sort("rows")["exact"].to_numpy()
+        wrong = frame.filter(pl.col("curve") == name).sort("n")["exact"].to_numpy()
         away = float(((wrong - seen["mean"].to_numpy()) / seen["se"].to_numpy()).mean())
         statements.append(
             compared(

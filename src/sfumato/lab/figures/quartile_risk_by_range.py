@@ -8,6 +8,7 @@ from sfumato.lab import first_quartiles as risks
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.first_quartiles import INTEGERS, LAPLACE, QEXP
 from sfumato.lab.judging import STANDARD_ERRORS
+from sfumato.lab.measured import LEGEND
 
 ROWS, EPSILON, SETS, REPEATS = 1000, 0.2, 300, 200
 WIDTHS = range(2, 201, 2)
@@ -44,13 +45,13 @@ def chart(frame: Any, mode: Mode) -> Any:
         title=f"A private first quartile by the range, ε = {EPSILON:g}",
         subtitle=[
             f"{ROWS:,} records",
-            "lines: exact; points: simulated, ± 2 standard errors",
+            LEGEND,
         ],
         along="range of the values Λ",
         unit="mean squared error",
         log_x=True,
         log_y=True,
-        marks=[{"x": WIDTHS[-1], "y": 90, "text": "“order 90”"}],
+        marks=[{"x": WIDTHS[-1], "y": 90, "text": "in print: “order 90”"}],
     )
 
 

@@ -8,10 +8,11 @@ from sfumato.lab import first_quartiles as risks
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.first_quartiles import INTEGERS, LAPLACE, QEXP
 from sfumato.lab.judging import STANDARD_ERRORS
+from sfumato.lab.measured import LEGEND
 
 WIDTH, EPSILON, SETS, REPEATS = 200, 0.2, 600, 200
 SIZES = range(10, 1001, 10)
-# Averages over 150 data sets in print, and their last digits.
+# Recorded averages over 150 other data sets, and their last digits.
 PRINTED = {10: (4131, 1), 50: (682, 1), 100: (207, 1), 500: (9.8, 0.1), 1000: (2.2, 0.1)}
 # The order of a hundred: nearer to it than to ten and to a thousand, by their ratio.
 HUNDRED = 10**1.5, 10**2.5
@@ -41,13 +42,13 @@ def chart(frame: Any, mode: Mode) -> Any:
         title=f"A private first quartile by the number of records, ε = {EPSILON:g}",
         subtitle=[
             f"uniform on [0, {WIDTH}]; weights {rate}",
-            "lines: exact; points: simulated, ± 2 standard errors",
+            LEGEND,
         ],
         along="number of records n",
         unit="mean squared error",
         log_x=True,
         log_y=True,
-        marks=[{"y": 100, "text": "“order 10²”"}],
+        marks=[{"y": 100, "text": "in print: “order 10²”"}],
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sfumato.lab.figure import Figure, Mode, Statement
-from sfumato.lab.run_times import chart_of, measured, medians, ratio
+from sfumato.lab.run_times import chart_of, medians, numbers, ratio
 
 
 def check(table: Any, mode: Mode) -> tuple[Statement, ...]:
@@ -23,7 +23,7 @@ FIGURE = Figure(
         "corrected": "Within a factor of 3 of IndExp: both make one draw for each quantile. The recursion "
         "makes the law of a branch only when it knows the answer above it.",
     },
-    numbers=measured,
+    numbers=numbers,
     chart=chart_of("recursive"),
     check=check,
     errata=("E28",),

@@ -4,26 +4,27 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from sfumato.grid import Floats
 from sfumato.lab import several_exact as exact
 from sfumato.lab.datasets import Source, beta, uniform
 from sfumato.lab.figure import Effort, Figure, Mode, Statement
-from sfumato.lab.own import Own
-from sfumato.lab.published_several import Floats, quantiles
+from sfumato.lab.measured import LEGEND
+from sfumato.lab.published_several import quantiles
 from sfumato.lab.risks_by_count import (
     COUNTS,
     FEW,
     FEW_PANEL,
+    LAST,
     MANY_PANEL,
     NAMES,
+    SUMMED,
     as_corrected,
     as_published,
     claims,
-    flat,
-    last,
     plotted,
-    summed,
 )
 from sfumato.lab.several_risks import (
+    FLAT,
     Orders,
     Rows,
     agree_with_laws,
@@ -31,15 +32,15 @@ from sfumato.lab.several_risks import (
     curves,
     frame,
     level,
-    our_truth,
     place,
     recorded,
     with_exact,
+    without_data,
 )
+from sfumato.lab.trials import sample_quantiles
 
 UNIFORM, BETA = "uniform records", "Beta(2, 2) records"
 SOURCES: dict[str, Source] = {UNIFORM: uniform(), BETA: beta(2, 2)}
-LAST, FLAT = "last estimate", "no data"
 # Averages over 6 data sets with 60 draws each, and their last digits.
 RECORDED = {
     ("recursive", 31): (0.350, 0.001),
@@ -55,7 +56,7 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
     if mode == "corrected":
         source = SOURCES[UNIFORM]
         rows += as_corrected(source=source, risk="squared", effort=effort, own=own, beside=_beside)
-        fill = partial(with_exact, rates=float, source=source, effort=effort, truth=our_truth)
+        fill = partial(with_exact, rates=float, source=source, effort=effort, truth=sample_quantiles)
         fill(rows, "independent", _sorted_exact)
         fill(rows, FLAT, _flat_exact)
         return frame(rows)
@@ -70,16 +71,13 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
 
 def _script(probs: Orders) -> dict[str, Any]:
     return {
-        "recursive": plotted(summed, probs, "recursive"),
-        "independent": plotted(summed, probs, "independent"),
-        LAST: plotted(last, probs, "independent"),
+        **{mechanism: plotted(SUMMED, probs, mechanism) for mechanism in NAMES},
+        LAST: plotted(LAST, probs, "independent"),
     }
 
 
 def _beside(probs: Orders) -> dict[str, Any]:
-    return {
-        FLAT: Own(function=flat, probs=probs, settings={"probs": [float(p) for p in probs]}, batched=True)
-    }
+    return {FLAT: without_data(probs)}
 
 
 def _sorted_exact(rows: Floats, probs: Any, epsilon: float, truth: Floats) -> Floats:
@@ -100,12 +98,14 @@ def chart(table: Any, mode: Mode) -> Any:
 
     under = {
         "published": [
-            "Squares of all errors but the last, plus the last estimate itself.",
-            f"{FEW} records; IndExp has ε = 1 for each quantile. Lines: exact; points: simulated",
+            "squares of all errors but the last, plus the last estimate itself",
+            f"{FEW} records; IndExp has ε = 1 for each quantile",
+            LEGEND,
         ],
         "corrected": [
-            "Uniform records in [0, 1]; ε = 1 in all, if a record is replaced.",
-            "No data: sorted uniform numbers. Lines: exact; points: simulated, ±2 SE",
+            "uniform records in [0, 1]; ε = 1 in all, if a record is replaced",
+            "no data: sorted uniform numbers in place of answers",
+            LEGEND,
         ],
     }
     return comparison(
