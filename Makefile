@@ -16,7 +16,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata gallery gallery-quick audit test check format lint types layers doctests bench bench-quick coverage faults mutation mutation-quick clean
+.PHONY: help demo films errata gallery gallery-quick audit test test-slow check format lint types layers doctests bench bench-quick coverage faults mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -41,7 +41,10 @@ audit: $(VENV)/.demo  ## Audit everything that is shipped, on all small neighbou
 	@$(BIN)/sfumato audit --jobs $(JOBS)
 
 test: $(VENV)/.dev  ## Run the test suite
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/.dev  ## Run the tests that take long: coverage of intervals, audits with approximate budgets
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m slow
 
 faults: $(VENV)/.dev  ## Kill, crowd and damage ledgers, on SQLite and PostgreSQL; fails at a lost or doubled charge (takes long)
 	@$(BIN)/python tests/faults/campaign.py --kills 500 --jobs $(JOBS)

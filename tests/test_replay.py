@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.contracts.replay import (
@@ -61,6 +62,7 @@ def neighbours(draw):
     return "substitution", Table(with_it), Table([other[i] for i in draw(st.permutations(range(len(other))))])
 
 
+@pytest.mark.slow
 def test_neighbouring_tables_leave_the_same_trace():
     pairs = 0
 

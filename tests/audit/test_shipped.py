@@ -131,6 +131,7 @@ def test_costs_are_told_in_words():
 # --- everything holds -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["statistics", "quantiles", "mechanisms", "local"])
 def test_every_claim_holds_on_the_smallest_data_sets(group):
     for target in shipped(quick=True):

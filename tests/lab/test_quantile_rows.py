@@ -193,13 +193,16 @@ def brute(query, row, risk, power=1):
     law = law_of(query, row).nodes[0].law
     grid, (order,), n = replace(query, rows=len(row)).facts.grid, query.orders, len(row)
     truth = Fraction(sorted(row.tolist())[max(-(-order * n // 1), 1) - 1])
-    cells, total = grid.index(row), Fraction(0)
+    clamped, total = np.clip(row, float(grid.lower), float(grid.upper)), Fraction(0)
+    # A value within rounding below a point is taken for it, as the product does.
+    clamped = np.maximum(clamped, [float(grid.value(int(cell))) for cell in grid.index(row)])
     for point in range(grid.cells):
         away = abs(grid.value(point) - truth)
         if risk == "squared":
             away = away**2
         if risk == "rank":
-            below, upto = int((cells < point).sum()), int((cells <= point).sum())
+            value = float(grid.value(point))
+            below, upto = int((clamped < value).sum()), int((clamped <= value).sum())
             away = max(below - order * n, order * n - upto, Fraction(0))
         total += law.probability(point) * away**power
     return float(total)
@@ -277,8 +280,8 @@ def test_exact_ranks_count_the_records_outside_of_the_window():
     heavy = replace(found, orders=(flat,))
     expected = []
     for place, row in enumerate(rows):
-        cells = found.grid.index(row)
-        off = [max((cells < point).sum() - 20, 20 - (cells <= point).sum(), 0) for point in range(51)]
+        points = [float(found.grid.value(point)) for point in range(51)]
+        off = [max((row < point).sum() - 20, 20 - (row <= point).sum(), 0) for point in points]
         expected.append(np.dot([float(chance) for chance in probabilities(heavy, 0, place)], off))
     assert heavy.exact("rank") == pytest.approx(expected, rel=1e-9)
     # A sum over the window alone is far off.

@@ -215,6 +215,7 @@ def test_draws_fit_the_enumerated_law(name, span):
     assert p_value(draws, enumerated(order, gaps, c)) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spread", "ties", "ends"])
 def test_draws_that_learn_from_rejections_fit_too(name):
     positions, points, probs, c = CASES[name]

@@ -68,6 +68,7 @@ def covered(figures, truths):
     return [f.low - 1e-6 <= truth <= f.high + 1e-6 for f, truth in zip(figures, truths, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "options"), SURVEYS, ids=lambda part: str(part))
 def test_figures_are_inside_their_intervals_for_any_population(size, options):
     design = Ranges.of_epsilon(bounds=BOUNDS, **options)
@@ -84,6 +85,7 @@ def test_figures_are_inside_their_intervals_for_any_population(size, options):
     assert np.mean(variances) >= 0.93, variances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2000, 20_000])
 def test_quantiles_of_bins_are_inside_their_intervals_for_any_population(size):
     design = Ranges.of_epsilon(bounds=BOUNDS, epsilon=2, respondents=size, dither=False)

@@ -239,6 +239,7 @@ def test_duplicated_orders_cost_nothing_more(method):
     assert facts[1].labels() == ("0.3",) * 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_ten_thousand_orders_where_the_method_serves_them(name):
     entry = ENTRIES[name]

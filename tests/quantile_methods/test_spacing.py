@@ -119,6 +119,7 @@ def test_the_shapes_are_what_they_say():
         assert np.ptp(values) <= max(shape.width, 0.51)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0, "auto"])
 def test_deciles_around_a_heap_are_covered(share):
     # Half of the values are equal, the others spread: a draw leaves the heap and takes its neighbours along.
@@ -380,6 +381,7 @@ def held_on(make, runs, truth=lambda values: np.sort(values)[(len(values) - 1) /
     return float(np.mean(held))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "facts",
     [
@@ -480,6 +482,7 @@ def campaign(name, n, orders):
     return Campaign(values, data.swapaxes(0, 1), population.swapaxes(0, 1), truth, np.asarray(law))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders", [(H,), DECILES], ids=["median", "deciles"])
 @pytest.mark.parametrize("n", [1000, 5000])
 def test_intervals_hold_as_often_as_they_say(n, orders):

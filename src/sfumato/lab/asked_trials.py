@@ -16,7 +16,7 @@ from sfumato.data.dataset import Dataset, Field
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats
 from sfumato.lab.listed import Listed, listed
-from sfumato.lab.quantile_rows import QuantileRows
+from sfumato.lab.quantile_rows import QuantileRows, as_seen
 from sfumato.lab.trials import Expected, Randomness, Risk, losses, ranks_between, sample_quantiles
 from sfumato.laws import Shifted
 from sfumato.privacy import ZCDP, Neighbours, PureDP
@@ -147,17 +147,14 @@ class AskedTrial:
         return [raw(law.sample(random.bits)) for _ in range(repeats)]
 
     def ranks_off(self, answers: Floats) -> Floats:
-        """How many ranks answers are from p n; all values of an answer's cell of the grid count as ties."""
+        """How many ranks answers are from p n, among the values as the grid takes them."""
         if self.query.name != "quantiles":
             raise NotSupported(f"the risk 'rank' is for quantiles, not for {self.query.name}")
         targets = np.array([float(order) for order in self.query.asked]) * self.rows.shape[1]
         gridless = self.query.sized or self.query.bounds is None
-        grid = None if gridless else self.query.facts.grid
-        found = []
-        for row, given in zip(np.sort(self.rows, axis=1), answers, strict=True):
-            known, asked = (row, given) if grid is None else (grid.index(row), grid.index(given.ravel()))
-            found.append(ranks_between(known, asked.reshape(given.shape), targets))
-        return np.stack(found)
+        rows = self.rows if gridless else as_seen(self.rows, self.query.facts.grid)
+        pairs = zip(np.sort(rows, axis=1), answers, strict=True)
+        return np.stack([ranks_between(row, given, targets) for row, given in pairs])
 
     def covered(self, repeats: int, confidence: float, truth: Floats, random: Randomness) -> Floats:
         """The share of the intervals of a draw that hold the truth."""

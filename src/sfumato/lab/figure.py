@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from sfumato.checks import boolean, exact, shown, whole
+from sfumato.checks import boolean, exact, keep, shown, whole
 from sfumato.errors import InvalidParameter
 
 Mode = Literal["published", "corrected"]
@@ -43,8 +43,8 @@ class Effort:
     def __post_init__(self) -> None:
         if not 0 < exact("share", self.share) <= 1:
             raise InvalidParameter(f"share must be in (0, 1], got share={shown(self.share)}")
-        whole("seed", self.seed, least=0, most=MOST_SEED)
-        whole("jobs", self.jobs, least=1, most=256)
+        keep(self, seed=whole("seed", self.seed, least=0, most=MOST_SEED))
+        keep(self, jobs=whole("jobs", self.jobs, least=1, most=256))
         boolean("cache", self.cache)
 
     def draws(self, full: int, *, least: int = FEWEST) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.checks import boolean, inside, shown
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Floats
-from sfumato.lab.numbers import finite, told_kind
+from sfumato.lab.returned import finite, told_kind
 from sfumato.lab.trials import Expected, Randomness, Risk, losses, ranks_between, sample_quantiles
 
 # Beyond this, probabilities do not add up to one because of a mistake and not of rounding.
@@ -115,9 +115,7 @@ class Own:
                 raise InvalidParameter(
                     f"probs must be a list of at least one order, got probs={shown(self.probs)}"
                 )
-            for order in self.probs:
-                inside("probs", order)
-            object.__setattr__(self, "probs", tuple(self.probs))
+            object.__setattr__(self, "probs", tuple(float(inside("probs", order)) for order in self.probs))
         boolean("batched", self.batched)
         if not isinstance(self.settings, Mapping):
             raise InvalidParameter(

@@ -159,7 +159,7 @@ class QuantileRows:
         """The expected loss on each row, of one order; None where no closed form is known.
 
         `center` is what an error is counted from, a number for each row; unless given, the value of rank
-        ceil(p n). The loss "rank" counts all values of a cell of the grid as ties.
+        ceil(p n). The loss "rank" takes values as clamped, and equal ones as ties.
         """
         if len(self.orders) != 1 or risk not in (*_POWERS, "rank"):
             return None
@@ -190,22 +190,64 @@ class QuantileRows:
     def _ranks(self, laws: GradedRows, block: slice) -> Floats:
         """The mean distance in ranks: by runs between the edges, and summed over the records outside."""
         shares, size, last = laws.shares, self.rows.shape[1], self.grid.cells - 1
-        target = float(self.query.orders[0] * size)
+        target, under = float(self.query.orders[0] * size), self.orders[0].under
+        known = _Ordered.of(_floats(self.rows[block]), self.grid)
+        away = np.maximum(np.maximum(known.below - target, target - known.upto), 0.0)
         # Not by levels, which have a floor.
-        inside = shares[:, 1:-2] @ np.abs(np.arange(self.first, self.behind) - target)
+        ranks = np.arange(self.first, self.behind)
+        found = shares[:, 1:-2] @ np.abs(ranks - target)
+        # A run under the target begins at the point of a record, which has ranks of its own.
+        begin = max(self.first, 1)
+        runs = slice(begin - self.first + 1, under - self.first + 2)
+        lifts = away[:, begin - 1 : under] - np.abs(np.arange(begin, under + 1) - target)
+        found += (shares[:, runs] / np.maximum(laws.lengths[:, runs], 1) * lifts).sum(axis=1)
+        found += shares[:, -1] * away[:, under]
         if self.first == 0 and self.behind == size + 1:
-            return np.asarray(inside)
+            return np.asarray(found)
         # The sums over points of the records at or under them, and of those under them.
-        cells = _cells(_floats(self.rows[block]), self.grid)
         outside = laws.lengths[:, [0, -2]]
         before, after = outside[:, :1], outside[:, 1:]
-        left = before[:, 0] * target - np.maximum(before - cells, 0).sum(axis=1)
-        right = np.minimum(last - cells, after).sum(axis=1) - after[:, 0] * target
+        left = before[:, 0] * target - np.maximum(before - known.cells, 0).sum(axis=1)
+        left += ((known.cells < before) & ~known.on_points).sum(axis=1)
+        right = np.minimum(last - known.cells, after).sum(axis=1) - after[:, 0] * target
         sides = np.stack([left, right], axis=1) / np.maximum(outside, 1)
-        return np.asarray(inside + (sides * shares[:, [0, -2]]).sum(axis=1))
+        return np.asarray(found + (sides * shares[:, [0, -2]]).sum(axis=1))
 
     def _blocks(self, size: int = 0) -> Iterator[slice]:
         return _blocks(len(self.rows), self.edges.shape[1] + size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ordered:
+    """The cells of sorted rows, and the ranks that the point of each record's cell has."""
+
+    cells: Floats
+    # Whether a record is the point of its cell.
+    on_points: NDArray[np.bool_]
+    below: Ints
+    upto: Ints
+
+    @classmethod
+    def of(cls, rows: Floats, grid: Grid) -> "_Ordered":
+        values = np.sort(as_seen(rows, grid), axis=1)
+        cells = _cells(values, grid)
+        on_points = values == _values(grid, cells.astype(np.int64))
+        places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+        changes = cells[:, 1:] != cells[:, :-1]
+        edge = np.ones((len(values), 1), dtype=np.bool_)
+        begins, ends = np.hstack([edge, changes]), np.hstack([changes, edge])
+        below = np.maximum.accumulate(np.where(begins, places, 0), axis=1)
+        last = np.minimum.accumulate(np.where(ends, places, values.shape[1])[:, ::-1], axis=1)[:, ::-1]
+        # Records that are the point come first in its cell.
+        equal = np.maximum.accumulate(np.where(on_points, places + 1, 0), axis=1)
+        upto = np.maximum(np.take_along_axis(equal, last, axis=1), below)
+        return cls(cells, on_points, below, upto)
+
+
+def as_seen(rows: Floats, grid: Grid) -> Floats:
+    """Values as a grid takes them: clamped, and those within rounding below a point moved to it."""
+    clamped = np.clip(rows, float(grid.lower), float(grid.upper))
+    return np.asarray(np.maximum(clamped, _values(grid, _cells(clamped, grid).astype(np.int64))))
 
 
 def _blocks(rows: int, width: int) -> Iterator[slice]:

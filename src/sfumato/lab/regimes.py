@@ -34,7 +34,7 @@ SOURCES: dict[str, Source] = {
 METHODS = ("independent", "joint", "recursive", "inverse_sensitivity", "histogram")
 EPSILONS = (0.1, 1.0)
 SIZES, COUNTS = (1_000, 10_000, 100_000), (1, 3, 9, 99)
-# So fine that the grid is a line: on a coarse one all records of a cell are ties, and errors look smaller.
+# So fine that the grid is a line. That which small budgets get by themselves is coarse on wide domains.
 POINTS = 2**30
 # The script's JointExp sums over all pairs of cells.
 PUBLISHED_SIZES, PUBLISHED_COUNTS = (100, 400), (1, 3, 9)

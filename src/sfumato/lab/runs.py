@@ -64,9 +64,9 @@ def run(
         repeats: draws on each data set.
         sets: independent data sets of each combination.
         risks: "squared" (summed over coordinates), "absolute" (their mean), "sup" (the largest error), "rank"
-            (mean distance to p n, in ranks; a query's answer has the ranks of all records in its cell of the
-            grid), "coverage" (the share of intervals that hold the truth) and
-            "time" (median seconds of one answer, never beside other processes).
+            (mean distance to p n in ranks, of which a value has several if records equal it), "coverage" (the
+            share of intervals that hold the truth) and "time" (median seconds of one answer, never beside
+            other processes).
         target: "data", or "population" for the quantile or mean of what the data are drawn from.
         seed: of data sets and draws; results are for study, never for a release.
         confidence: of the intervals that "coverage" counts.

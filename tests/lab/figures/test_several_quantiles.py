@@ -411,13 +411,14 @@ def raw_and_counted(n, count, epsilon):
     return float(np.mean(raw)), float(trial.ranks_off(answers).mean())
 
 
-def test_the_map_counts_records_and_not_the_cells_of_a_coarse_grid(monkeypatch):
+def test_the_map_counts_records_also_on_a_coarse_grid(monkeypatch):
     raw, counted = raw_and_counted(1000, 1, 0.1)
     assert abs(raw - counted) < 0.5
     assert 10 < raw < 30  # 1/sinh(0.05) = 20
     monkeypatch.setattr(regimes, "POINTS", 2**12)
     raw, counted = raw_and_counted(1000, 1, 0.1)
-    assert raw > 30 > 10 > counted
+    assert abs(raw - counted) < 0.5
+    assert raw > 30
 
 
 def test_recorded_values_have_the_errors_of_as_many_draws():

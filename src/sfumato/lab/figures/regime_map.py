@@ -258,7 +258,8 @@ FIGURE = Figure(
         "the best where enough records lie between two orders, and the recursion where they do not, unless "
         "the domain is tight. The histogram never wins where answers tell something. What auto takes is as "
         "good as the best of the five, and better where it has others: a tree of counts, or some of the "
-        "orders and lines between them.",
+        "orders and lines between them. All answer on a grid of 2^30 points; at small budgets sfumato takes "
+        "a coarser one unless a step is given.",
     },
     numbers=numbers,
     chart=chart,
