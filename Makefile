@@ -31,7 +31,7 @@ errata: $(VENV)/.demo  ## Compute the numbers of all errata again and write docs
 	@$(BIN)/python -m sfumato.lab.errata > docs/errata.md.new
 	@mv docs/errata.md.new docs/errata.md
 
-gallery: $(VENV)/.demo  ## Draw all figures of the laboratory and write build/gallery; fails if a statement fails (in some ten minutes)
+gallery: $(VENV)/.demo  ## Draw all figures of the laboratory and write build/gallery; fails if a statement fails (takes minutes)
 	@$(BIN)/sfumato lab all -o build/gallery --jobs $(JOBS)
 
 gallery-quick: $(VENV)/.demo  ## The same with a tenth of the draws, in minutes

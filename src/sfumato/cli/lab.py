@@ -123,7 +123,7 @@ def figure(
         "  sfumato lab all -o gallery",
         "  sfumato lab all -o gallery --quick --jobs 2",
         "",
-        "All figures take some ten minutes on two cores, and two with --quick.",
+        "All figures take some five minutes on two cores, and one or two with --quick.",
         'It needs the extra charts: pip install "sfumato[charts]"',
         "",
         *STATUS,
