@@ -17,7 +17,7 @@ from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats
 from sfumato.lab.listed import Listed, listed
 from sfumato.lab.quantile_rows import QuantileRows, as_seen
-from sfumato.lab.trials import Expected, Randomness, Risk, losses, ranks_between, sample_quantiles
+from sfumato.lab.trials import Expected, Randomness, Risk, ranks_between, sample_quantiles
 from sfumato.laws import Shifted
 from sfumato.privacy import ZCDP, Neighbours, PureDP
 from sfumato.query import raw
@@ -177,23 +177,20 @@ class AskedTrial:
                     found[place, repeat] = perf_counter() - start
         return found
 
-    def exact(self, risk: Risk) -> Expected | None:
+    def exact(self, risk: Risk, truth: Floats) -> Expected | None:
         """What the law says of the loss: of one quantile, of plain noise, or of a law that is short."""
-        if self._fast is not None:
-            mean = self._fast.exact(risk)
+        if self._fast is not None and len(self.query.asked) == 1:
+            center = truth[:, 0]
+            mean = self._fast.exact(risk, center)
             if mean is not None:
-                return Expected(mean, self._fast.exact_variance(risk))
+                return Expected(mean, self._fast.exact_variance(risk, center))
         if not self._can_be_listed:
             return None
-        truth, found = self.truth(), []
-        for place, known in enumerate(self._lists):
-            if known is None:
-                return None
-            values, chances = known
-            if risk == "rank":
-                one = AskedTrial(self.query, self.rows[place : place + 1])
-                each = one.ranks_off(values[None])[0].mean(axis=1)
-            else:
-                each = losses(risk, values[None], truth[place : place + 1])[0]
-            found.append((each, chances))
-        return Expected.listed(found)
+        laws = [known for known in self._lists if known is not None]
+        if len(laws) < len(self.rows):
+            return None
+        return Expected.listed(risk, laws, truth, self._ranks_off_on)
+
+    def _ranks_off_on(self, place: int, answers: Floats) -> Floats:
+        found = AskedTrial(self.query, self.rows[place : place + 1]).ranks_off(answers[None])
+        return np.asarray(found[0])

@@ -13,7 +13,7 @@ from sfumato.checks import boolean, inside, shown
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Floats
 from sfumato.lab.returned import finite, told_kind
-from sfumato.lab.trials import Expected, Randomness, Risk, losses, ranks_between, sample_quantiles
+from sfumato.lab.trials import Expected, Randomness, Risk, ranks_between, sample_quantiles
 
 # Beyond this, probabilities do not add up to one because of a mistake and not of rounding.
 _ROUNDING = 1e-9
@@ -283,19 +283,16 @@ class OwnTrial:
                     found[place, repeat] = perf_counter() - start
         return found
 
-    def exact(self, risk: Risk) -> Expected | None:
+    def exact(self, risk: Risk, truth: Floats) -> Expected | None:
         """What the laws say of the loss, if the function returned laws when it was drawn from."""
         if len(self._laws) != len(self.rows):
             return None
-        truth, found = self.truth(), []
-        for place, law in enumerate(self._laws):
-            if risk == "rank":
-                one = OwnTrial(self.own, self.rows[place : place + 1])
-                each = one.ranks_off(law.values[None])[0].mean(axis=1)
-            else:
-                each = losses(risk, law.values[None], truth[place : place + 1])[0]
-            found.append((each, law.probabilities))
-        return Expected.listed(found)
+        laws = [(law.values, law.probabilities) for law in self._laws]
+        return Expected.listed(risk, laws, truth, self._ranks_off_on)
+
+    def _ranks_off_on(self, place: int, answers: Floats) -> Floats:
+        found = OwnTrial(self.own, self.rows[place : place + 1]).ranks_off(answers[None])
+        return np.asarray(found[0])
 
 
 def _answers(name: str, given: list[Any]) -> Floats:

@@ -180,9 +180,10 @@ class QuantileRows:
             found[block] = (laws.shares * mean_of(laws.lengths, away)).sum(axis=1) * step**power
         return found
 
-    def exact_variance(self, risk: str) -> Floats | None:
+    def exact_variance(self, risk: str, center: Floats | None = None) -> Floats | None:
         """The variance of the loss on each row, of one order; None where no closed form is known."""
-        mean, square = self.exact(risk), self.exact({"squared": "fourth"}.get(risk, "squared"))
+        mean = self.exact(risk, center)
+        square = self.exact({"squared": "fourth"}.get(risk, "squared"), center)
         if risk == "rank" or mean is None or square is None:
             return None
         return np.maximum(square - mean**2, 0.0)

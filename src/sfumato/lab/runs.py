@@ -308,7 +308,7 @@ def _losses(trial: Trial, cell: _Cell, random: Randomness) -> Iterator[tuple[Ris
     if answers.shape[2] != truth.shape[1]:
         raise InvalidParameter(
             f"{cell.name} must answer as many numbers as it estimates, {truth.shape[1]}, got "
-            f"{answers.shape[2]}"
+            f"{answers.shape[2]}; a function for any orders takes them as probs"
         )
     for risk in plan.risks:
         if risk == "time":
@@ -317,7 +317,7 @@ def _losses(trial: Trial, cell: _Cell, random: Randomness) -> Iterator[tuple[Ris
             yield risk, trial.covered(plan.repeats, plan.confidence, truth, random), None
         else:
             found = trial.ranks_off(answers).mean(axis=2) if risk == "rank" else losses(risk, answers, truth)
-            yield risk, found, trial.exact(risk) if plan.target == "data" else None
+            yield risk, found, trial.exact(risk, truth)
 
 
 def _population_truth(trial: Trial, cell: _Cell) -> Floats:

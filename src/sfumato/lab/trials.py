@@ -1,7 +1,7 @@
 """What an experiment needs of anything that answers: draws on many data sets, the truth, and exact risks."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
@@ -49,7 +49,7 @@ class Trial(Protocol):
     def seconds(self, repeats: int, random: Randomness) -> Floats:
         """How long an answer takes from the data on: (sets, repeats)."""
 
-    def exact(self, risk: Risk) -> "Expected | None":
+    def exact(self, risk: Risk, truth: Floats) -> "Expected | None":
         """What the law says of the loss on each data set, where it does."""
 
 
@@ -61,10 +61,22 @@ class Expected:
     variance: Floats | None
 
     @classmethod
-    def listed(cls, losses_and_chances: Sequence[tuple[Floats, Floats]]) -> "Expected":
-        """From the losses of all outcomes on each data set, and their probabilities."""
-        mean = np.array([chances @ each for each, chances in losses_and_chances])
-        square = np.array([chances @ each**2 for each, chances in losses_and_chances])
+    def listed(
+        cls,
+        risk: Risk,
+        laws: Sequence[tuple[Floats, Floats]],
+        truth: Floats,
+        ranks_off: Callable[[int, Floats], Floats],
+    ) -> "Expected":
+        """From every answer on each data set with its probability; `ranks_off` tells ranks on one of them."""
+        found = []
+        for place, (values, chances) in enumerate(laws):
+            if risk == "rank":
+                each = ranks_off(place, values).mean(axis=1)
+            else:
+                each = losses(risk, values[None], truth[place : place + 1])[0]
+            found.append((chances @ each, chances @ each**2))
+        mean, square = np.array(found).T
         return cls(mean, np.maximum(square - mean**2, 0.0))
 
 
