@@ -328,7 +328,8 @@ def _population_truth(trial: Trial, cell: _Cell) -> Floats:
     # A share of other values than ones is no mean.
     chosen = any(getattr(known, name, None) is not None for name in ("equals", "between"))
     if (
-        getattr(known, "name", "") in ("mean", "exponential_mean", "inverse_mean", "proportion")
+        getattr(known, "name", "")
+        in ("mean", "exponential_mean", "inverse_mean", "proportion", "inverse_proportion")
         and not chosen
     ):
         return np.full((sets, 1), cell.source.mean)
