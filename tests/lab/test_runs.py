@@ -186,6 +186,18 @@ def test_orders_that_are_asked_for_twice_count_twice():
     assert twice == pytest.approx(2 * once, rel=1e-9)
 
 
+@pytest.mark.parametrize("condition", [{}, {"equals": 1}, {"between": (0.5, 2)}], ids=str)
+def test_shares_are_of_ones_or_of_what_meets_a_condition(condition):
+    query = sf.Proportion(budget=sf.PureDP(1), nulls="lower", **condition)
+    given = {"data": datasets.bernoulli(0.3), "sweep": {"n": [50]}, "repeats": 400, "seed": 3}
+    assert strayed(run(query, **given)) < 4
+    if condition:
+        with pytest.raises(InvalidParameter, match="target must be 'data'"):
+            run(query, target="population", **given)
+    else:
+        assert strayed(run(query, target="population", **given)) < 4
+
+
 def test_functions_get_the_bounds_and_the_settings_that_they_name():
     frame = run(
         Own(function=in_bounds, statistic=lambda values: [0, 0]),
@@ -341,8 +353,12 @@ def test_an_own_mechanism_says_what_it_estimates():
         )
 
 
-def test_bounds_are_never_read_from_an_array():
+def test_bounds_are_never_read_from_an_array(tmp_path):
     bare = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1))
+    # Not by way of a result that was kept for the same values with bounds either.
+    run(bare, data=datasets.fixed(np.arange(9), bounds=(0, 8)), repeats=1, cache=tmp_path)
+    with pytest.raises(MissingBounds):
+        run(bare, data=np.arange(9), repeats=1, cache=tmp_path)
     for subject in (bare, Own(function=in_bounds, statistic=lambda values: [0, 0])):
         with pytest.raises(MissingBounds, match="bounds must be given"):
             run(subject, data=np.arange(9), repeats=1)

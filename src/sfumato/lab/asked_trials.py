@@ -17,6 +17,7 @@ from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats
 from sfumato.lab.listed import Listed, listed
 from sfumato.lab.quantile_rows import QuantileRows, as_seen
+from sfumato.lab.source import Source
 from sfumato.lab.trials import Expected, Randomness, Risk, ranks_between, sample_quantiles
 from sfumato.laws import Shifted
 from sfumato.privacy import ZCDP, Neighbours, PureDP
@@ -28,6 +29,12 @@ _SHARES = {"proportion", "inverse_proportion"}
 _BUDGETS = ("epsilon", "rho")
 # Answers become numbers so many at a time.
 _AT_ONCE = 2**16
+
+
+def _of_ones(query: Any) -> bool:
+    """Whether a share of values is asked for that are true, and meet no other condition."""
+    others = (getattr(query, name, None) for name in ("equals", "between"))
+    return query.name in _SHARES and all(other is None for other in others)
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,8 @@ class AskedSubject:
     def trial(self, rows: Floats, bounds: tuple[float, float] | None) -> "AskedTrial":
         """The query on the data sets that are the rows; the bounds count if it has none of its own."""
         values: Any = rows
-        if self.query.name in _SHARES and getattr(self.query, "category", None) is None:
-            values = rows.astype(bool) if np.isin(rows, (0, 1)).all() else rows
+        if _of_ones(self.query) and np.isin(rows, (0, 1)).all():
+            values = rows.astype(bool)
         relation: Neighbours = self.query.neighbours or "substitution"
         schema = {self.query.column: Field(bounds=bounds)}
         data = Dataset({self.query.column: values[0]}, unit="row", neighbours=relation, schema=schema)
@@ -103,6 +110,14 @@ class AskedTrial:
             parts = [view.first / (view.size if name in _SHARES else 1) for view in views]
             return np.array(parts, dtype=np.float64)[:, None]
         raise NotSupported(f"risks are known for numbers and quantiles, not for {name}")
+
+    def population(self, source: Source) -> Floats | None:
+        """The same of what the data are drawn from."""
+        sets = len(self.rows)
+        if self.query.name == "quantiles":
+            return np.array([[source.quantile(order) for order in self.query.probs]] * sets)
+        known = self.query.name in _MEANS or _of_ones(self.query)
+        return np.full((sets, 1), source.mean) if known else None
 
     @cached_property
     def _fast(self) -> QuantileRows | None:

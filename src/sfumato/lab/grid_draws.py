@@ -1,14 +1,14 @@
 """One draw of the exponential mean for each number of cells: what settles down, and what does not."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sfumato.accuracy import MeanLimit
-from sfumato.lab.figure import Effort, Mode, Statement
+from sfumato.lab.figure import Effort, Figure, Mode, Statement
 from sfumato.lab.judging import agrees, all_agree, as_printed
 from sfumato.lab.mean_grids import deviation, drawn, kurtosis, law, quantile, rate, source
 from sfumato.lab.measured import line_and_point
@@ -181,3 +181,35 @@ def check(frame: Any, mode: Mode, epsilon: float, *, spread: str, radius: str) -
         words = f"coupled by one random number, Y_N is within {gaps.max():.2f}/N of {aim:.6f} for every N"
         statements.append(Statement(words, bool(gaps.max() < 2)))
     return tuple(statements)
+
+
+def figure(
+    *,
+    epsilon: float,
+    spread: str,
+    radius: str,
+    others: Sequence[float] = (),
+    more: Callable[[Any], tuple[Statement, ...]] = lambda frame: (),
+    **facts: Any,
+) -> Figure:
+    """A figure of such draws at one budget, with the spread and the radius in print.
+
+    Args:
+        epsilon: the budget.
+        spread, radius: as printed.
+        others: budgets whose spread is in the table too.
+        more: further statements about the table.
+        facts: the other facts of the figure.
+    """
+
+    def checked(frame: Any, mode: Mode) -> tuple[Statement, ...]:
+        return (*check(frame, mode, epsilon, spread=spread, radius=radius), *more(frame))
+
+    return Figure(
+        source="A24",
+        errata=("E31", "E35"),
+        numbers=lambda mode, effort, own: numbers(mode, effort, epsilon, others),
+        chart=lambda frame, mode: chart(frame, mode, epsilon),
+        check=checked,
+        **facts,
+    )

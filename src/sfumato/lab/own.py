@@ -13,6 +13,7 @@ from sfumato.checks import boolean, inside, shown
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Floats
 from sfumato.lab.returned import finite, told_kind
+from sfumato.lab.source import Source
 from sfumato.lab.trials import Expected, Randomness, Risk, ranks_between, sample_quantiles
 
 # Beyond this, probabilities do not add up to one because of a mistake and not of rounding.
@@ -233,6 +234,12 @@ class OwnTrial:
         statistic = self.own.statistic
         assert statistic is not None
         return _answers("statistic", [statistic(row.copy()) for row in self.rows])
+
+    def population(self, source: Source) -> Floats | None:
+        """The quantiles of what the data are drawn from; what else is estimated, a function alone knows."""
+        if self.own.probs is None:
+            return None
+        return np.array([[source.quantile(order) for order in self.own.probs]] * len(self.rows))
 
     def draw(self, repeats: int, random: Randomness) -> Floats:
         """Answers: (sets, repeats, coordinates)."""

@@ -147,11 +147,7 @@ def sample_quantile(rows: Floats, order: float) -> Floats:
     >>> sample_quantile(np.array([[4.0, 1.0, 2.0, 3.0]]), 0.25), sample_quantile(np.array([[7.0, 5.0]]), 0.1)
     (array([1.25]), array([5.]))
     """
-    ordered = np.sort(np.asarray(rows, dtype=np.float64), axis=1)
-    count = ordered.shape[1]
-    place = min(max(float(order) * (count + 1), 1.0), float(count))
-    before, after = int(place) - 1, min(int(place), count - 1)
-    found: Floats = ordered[:, before] + (place % 1) * (ordered[:, after] - ordered[:, before])
+    found: Floats = np.quantile(rows, float(order), axis=1, method="weibull")
     return found
 
 

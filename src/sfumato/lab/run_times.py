@@ -10,10 +10,10 @@ import numpy as np
 
 from sfumato.grid import Floats
 from sfumato.lab import published_several as published
-from sfumato.lab.asked_trials import AskedSubject
 from sfumato.lab.datasets import uniform
 from sfumato.lab.figure import Effort, Mode, Statement
 from sfumato.lab.own import Own, with_own
+from sfumato.lab.runs import subjects_of
 from sfumato.lab.several_risks import asked_for, query, script
 from sfumato.lab.trials import Randomness
 
@@ -49,10 +49,8 @@ def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
     subjects["plain"] = Own(function=plain, probs=ORDERS)
     rows = uniform(0.01, 0.99).draw(1, RECORDS, effort.seed)
     trials = {
-        name: (one if isinstance(one, Own) else AskedSubject(one))
-        .at({"epsilon": EPSILON})
-        .trial(rows, BOUNDS)
-        for name, one in with_own(subjects, asked_for(own, ORDERS)).items()
+        name: one.at({"epsilon": EPSILON}).trial(rows, BOUNDS)
+        for name, one in subjects_of(with_own(subjects, asked_for(own, ORDERS))).items()
     }
     random = Randomness.of(effort.seed)
     found = [

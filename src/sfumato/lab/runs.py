@@ -170,7 +170,7 @@ class _Cell:
         """What the results depend on, or None if that is not known or they depend on the machine."""
         if "time" in self.plan.risks:
             return None
-        source = [self.source.name, self.source.content]
+        source = [self.source.name, self.source.content, self.bounds]
         return content_of([self.name, self.subject, source, self.n, self.settings, self.plan])
 
     def randomness(self) -> Randomness:
@@ -303,7 +303,9 @@ def _losses(trial: Trial, cell: _Cell, random: Randomness) -> Iterator[tuple[Ris
     """Of every risk the losses of all draws, and what is expected of each data set."""
     plan = cell.plan
     drawn = [risk for risk in plan.risks if risk not in ("coverage", "time")]
-    truth = trial.truth() if plan.target == "data" else _population_truth(trial, cell)
+    truth = trial.truth() if plan.target == "data" else trial.population(cell.source)
+    if truth is None:
+        raise InvalidParameter(f"target must be 'data' for {cell.name}, whose population value is not known")
     answers = trial.draw(plan.repeats, random) if drawn else np.empty((0, 0, truth.shape[1]))
     if answers.shape[2] != truth.shape[1]:
         raise InvalidParameter(
@@ -318,22 +320,6 @@ def _losses(trial: Trial, cell: _Cell, random: Randomness) -> Iterator[tuple[Ris
         else:
             found = trial.ranks_off(answers).mean(axis=2) if risk == "rank" else losses(risk, answers, truth)
             yield risk, found, trial.exact(risk, truth)
-
-
-def _population_truth(trial: Trial, cell: _Cell) -> Floats:
-    known: Any = getattr(trial, "query", None) or getattr(trial, "own", None)
-    probs, sets = getattr(known, "probs", None), len(trial.rows)
-    if probs:
-        return np.array([[cell.source.quantile(order) for order in probs]] * sets)
-    # A share of other values than ones is no mean.
-    chosen = any(getattr(known, name, None) is not None for name in ("equals", "between"))
-    if (
-        getattr(known, "name", "")
-        in ("mean", "exponential_mean", "inverse_mean", "proportion", "inverse_proportion")
-        and not chosen
-    ):
-        return np.full((sets, 1), cell.source.mean)
-    raise InvalidParameter(f"target must be 'data' for {cell.name}, whose population value is not known")
 
 
 def _told(cell: _Cell, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

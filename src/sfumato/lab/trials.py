@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from sfumato.grid import Floats
+from sfumato.lab.source import Source
 from sfumato.laws import SeededBits
 
 Risk = Literal["squared", "absolute", "sup", "rank", "coverage", "time"]
@@ -30,12 +31,11 @@ class Randomness:
 class Trial(Protocol):
     """A mechanism with its settings, on the data sets that are the rows of an array."""
 
-    @property
-    def rows(self) -> Any:
-        """The data sets."""
-
     def truth(self) -> Floats:
         """What is estimated: (sets, coordinates)."""
+
+    def population(self, source: Source) -> Floats | None:
+        """The same of what the data are drawn from, where it is known."""
 
     def draw(self, repeats: int, random: Randomness) -> Floats:
         """Answers: (sets, repeats, coordinates)."""

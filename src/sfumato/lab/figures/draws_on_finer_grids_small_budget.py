@@ -1,12 +1,11 @@
 """Figure 20: one draw of the exponential mean for each number of cells, at ε = 0.1."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from sfumato.lab import grid_draws
-from sfumato.lab.figure import Effort, Figure, Mode, Statement
+from sfumato.lab.figure import Statement
 from sfumato.lab.judging import equals
 
 EPSILON = 0.1
@@ -14,33 +13,19 @@ EPSILON = 0.1
 LARGE = 3.0
 
 
-def numbers(mode: Mode, effort: Effort, own: Mapping[str, Any]) -> Any:
-    """One draw for each N, and the spread of many at some N."""
-    return grid_draws.numbers(mode, effort, EPSILON, (LARGE,))
-
-
-def chart(frame: Any, mode: Mode) -> Any:
-    """Draws against N, and their spread."""
-    return grid_draws.chart(frame, mode, EPSILON)
-
-
-def check(frame: Any, mode: Mode) -> tuple[Statement, ...]:
-    """The spread and the radius in print, for every N."""
+def wider(frame: Any) -> tuple[Statement, ...]:
+    """How many times as wide the cloud is as that of figure 19."""
     at_finest = frame.filter(
         (pl.col("quantity") == grid_draws.SPREAD) & (pl.col("cells") == grid_draws.SIZES[-1])
     )
     spreads = dict(zip(at_finest["epsilon"], at_finest["exact"], strict=True))
     ratio = spreads[EPSILON] / spreads[LARGE]
-    return (
-        *grid_draws.check(frame, mode, EPSILON, spread="0.0283", radius="0.0599"),
-        equals("the spread over that of figure 19", ratio, 30, relative=1e-4),
-    )
+    return (equals("the spread over that of figure 19", ratio, 30, relative=1e-4),)
 
 
-FIGURE = Figure(
+FIGURE = grid_draws.figure(
     number="20",
     name="draws-on-finer-grids-small-budget",
-    source="A24",
     title="Draws on finer and finer grids with a small budget",
     captions={
         "published": "As figure 18 with a small budget: the cloud is thirty times as wide as that of "
@@ -48,8 +33,9 @@ FIGURE = Figure(
         "corrected": "Drawn by sfumato. The spread is that of the limit for every N; coupled by one "
         "random number, the draws settle.",
     },
-    errata=("E31", "E35"),
-    numbers=numbers,
-    chart=chart,
-    check=check,
+    epsilon=EPSILON,
+    spread="0.0283",
+    radius="0.0599",
+    others=(LARGE,),
+    more=wider,
 )
