@@ -34,7 +34,7 @@ from timing import finish, show, verdict
 
 import sfumato as sf
 from sfumato.data.admission import admit
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import SfumatoError
 from sfumato.grid import Grid
 from sfumato.laws import default_bits

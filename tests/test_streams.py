@@ -23,7 +23,7 @@ import sfumato as sf
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported, SfumatoError
 from sfumato.laws import SeededBits
 from sfumato.mechanisms.moves import AnyQueries, SameDirection

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from sfumato import accuracy, audit, charts, lab, laws, local, mechanisms, plan, privacy, quantile_methods
     from sfumato.data.conditions import Between
     from sfumato.data.counts import Counts
-    from sfumato.data.dataset import Dataset, Field
+    from sfumato.data.dataset import Dataset
+    from sfumato.data.field import Field
     from sfumato.errors import (
         BudgetExceeded,
         InvalidParameter,
@@ -111,7 +112,8 @@ _HOMES = {
     "grid": ["Edges", "Grid"],
     "data.conditions": ["Between"],
     "data.counts": ["Counts"],
-    "data.dataset": ["Dataset", "Field"],
+    "data.dataset": ["Dataset"],
+    "data.field": ["Field"],
     "errors": [
         "BudgetExceeded",
         "InvalidParameter",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.data.column import Column
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.part import WHOLE, Part
 from sfumato.laws import Law
 from sfumato.privacy import (

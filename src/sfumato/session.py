@@ -72,7 +72,7 @@ class Session:
         is refused, since its copy would spend the budget again.
         Proof: docs/proofs/composition.md.
 
-    >>> from sfumato.data.dataset import Field
+    >>> from sfumato.data.field import Field
     >>> from sfumato.laws import SeededBits
     >>> from sfumato.privacy import PureDP
     >>> from sfumato.statistics import Mean

@@ -11,7 +11,8 @@ from tests.data.engines import BOOLEANS, INTEGERS, REALS, TEXT
 
 import sfumato as sf
 from sfumato.data.conditions import Between, read_conditions
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.laws import SeededBits
 

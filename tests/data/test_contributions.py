@@ -18,7 +18,8 @@ from tests.laws.fit import FALSE_ALARM
 from sfumato.data import contributions
 from sfumato.data.admission import admit
 from sfumato.data.contributions import chosen, kept
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.laws import Bits, SeededBits, SystemBits
 

@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, SchemaMismatch, SfumatoError
 
 FRAMES = {

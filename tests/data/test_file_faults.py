@@ -16,7 +16,7 @@ import pytest
 
 from sfumato.data import file_csv, files
 from sfumato.data.admission import admit
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.file_faults import FAULTS, FileFault
 from sfumato.errors import InvalidParameter, SchemaMismatch, SfumatoError
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sfumato.data import file_bytes, file_csv, files
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.file_bytes import Header, Shape, Source
 from sfumato.data.file_faults import FileFault
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from sfumato.data import file_bytes, file_csv, files
 from sfumato.data.admission import admit
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.data.file_faults import FileFault
 
 INTEGER = Field(kind="integer")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.data.engines import BOOLEANS, INTEGERS, REALS, TEXT
 
 from sfumato.data.conditions import Between
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.data.groups import MAX_KEYS, all_keys, key_codes, partition
 from sfumato.data.part import Part
 from sfumato.errors import InvalidParameter, SchemaMismatch

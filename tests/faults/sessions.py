@@ -6,7 +6,8 @@ from hashlib import sha256
 import numpy as np
 from tests.faults.clients import DATASET, NEIGHBOURS, Journal, Place, die_at
 
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.ledger import failpoints
 from sfumato.privacy import PureDP
 from sfumato.session import Session

@@ -14,7 +14,7 @@ from tests.quantile_methods.cases import BUDGETS, ENTRIES, NULLS, ORDERS, RELATI
 
 import sfumato as sf
 from sfumato.data.admission import admit
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.grid import MAX_CELLS
 from sfumato.laws import SeededBits
 from sfumato.ledger import MemoryLedger

@@ -14,7 +14,7 @@ from tests.quantile_methods.cases import RELATIONS, ask, law_of
 import sfumato as sf
 from sfumato.data.admission import admit
 from sfumato.data.counts import MAX_ROWS
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.laws import SeededBits
 from sfumato.privacy import ZCDP, ApproxDP, ComposedEvent, PureDP
 from sfumato.privacy.conversions import zcdp_rho

@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato.audit import worst_by_groups
 from sfumato.audit.shipped import METHOD_OPTIONS
 from sfumato.data.admission import admit
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.part import WHOLE, Part
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import SeededBits

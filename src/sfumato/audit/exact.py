@@ -14,7 +14,7 @@ from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbour
 from sfumato.checks import shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.part import Part
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Law

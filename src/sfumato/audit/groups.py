@@ -8,7 +8,7 @@ from typing import Any
 from sfumato.audit.exact import Worst, WorstCase, law_on, least_cost
 from sfumato.audit.pairs import Records, column, universe
 from sfumato.checks import whole
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.part import Part
 from sfumato.laws import Joint, Law
 from sfumato.privacy import Neighbours, check_neighbours

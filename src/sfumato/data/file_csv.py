@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sfumato.data.column import Kind
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.file_bytes import Header, Shape, Source, csv_header, csv_shape
 from sfumato.data.file_faults import FileFault, no_such_column, not_as_declared
 from sfumato.data.file_types import collected, declared_kind, final_type, sorted_out, stored_kind

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.data.column import Kind
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.file_bytes import Source, require_distinct
 from sfumato.data.file_faults import FileFault, fault_of, no_such_column, stored_otherwise
 from sfumato.data.file_types import collected, declared_kind, final_type, sorted_out, stored_kind

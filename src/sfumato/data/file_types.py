@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.data.column import Category, Kind
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.checks import shown
 from sfumato.data.column import Kind
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.file_bytes import look, regular
 from sfumato.data.file_csv import csv_kinds, read_csv
 from sfumato.data.file_faults import FAULTS, FileFault

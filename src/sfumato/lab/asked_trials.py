@@ -12,7 +12,8 @@ from sfumato.asked import ask
 from sfumato.checks import shown
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats
 from sfumato.lab.listed import Listed, listed

@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from sfumato.data.dataset import Dataset, Field
+from sfumato.data.dataset import Dataset
+from sfumato.data.field import Field
 from sfumato.errors import SfumatoError
 from sfumato.plan.model import Plan, QueryTable
 from sfumato.plan.queries import ask, fields, refusal

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sfumato.checks import compact
 from sfumato.data.conditions import Between
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import MissingBounds, SfumatoError
 from sfumato.plan.model import Plan, QueryTable, Range
 from sfumato.plan.problems import Place, PlanError

@@ -15,7 +15,7 @@ from sfumato.accuracy.statement import Accuracy
 from sfumato.checks import Number, boolean, checked_confidence, compact, exact, keep, positive, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.part import WHOLE, Part
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats

@@ -22,7 +22,7 @@ from sfumato.checks import (
     whole,
 )
 from sfumato.data.column import Column
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats, Ints, exact_bounds
 from sfumato.laws.crossing import FirstCrossing

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.checks import Number, checked_confidence, compact, keep, shown, whole
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Counts, count_categories
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Edges, Grid, Ints, as_edges
 from sfumato.laws import Clamped, Law

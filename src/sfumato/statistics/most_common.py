@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from sfumato.checks import checked_confidence, readable
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import count_categories
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, MissingBounds
 from sfumato.grid import Ints
 from sfumato.laws.selection import Variant

@@ -11,7 +11,7 @@ from sfumato.accuracy.statement import Accuracy
 from sfumato.checks import Number, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.data.part import WHOLE, Part
 from sfumato.errors import InvalidParameter, MissingBounds
 from sfumato.grid import exact_bounds

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sfumato.checks import Number, checked_confidence, compact, float_down, float_up
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
-from sfumato.data.dataset import Field
+from sfumato.data.field import Field
 from sfumato.errors import NotSupported
 from sfumato.grid import Lattice
 from sfumato.laws import Law
