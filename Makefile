@@ -6,7 +6,7 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 JOBS ?= 2
 MUTANTS ?= 1000
-BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed engine_speed
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check
@@ -16,7 +16,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata gallery gallery-quick audit test test-slow check format lint types layers doctests bench bench-quick coverage faults mutation mutation-quick clean
+.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark check format lint types layers doctests bench bench-quick bench-engines coverage faults mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -41,10 +41,13 @@ audit: $(VENV)/.demo  ## Audit everything that is shipped, on all small neighbou
 	@$(BIN)/sfumato audit --jobs $(JOBS)
 
 test: $(VENV)/.dev  ## Run the test suite
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "not slow"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "not slow and not spark"
 
 test-slow: $(VENV)/.dev  ## Run the tests that take long: coverage of intervals, audits with approximate budgets
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m slow
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "slow and not spark"
+
+test-spark: $(VENV)/.dev  ## Run the tests on Spark, in the process and by Connect (needs Java 17)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -m "spark and not slow"
 
 faults: $(VENV)/.dev  ## Kill, crowd and damage ledgers, on SQLite and PostgreSQL; fails at a lost or doubled charge (takes long)
 	@$(BIN)/python tests/faults/campaign.py --kills 500 --jobs $(JOBS)
@@ -79,6 +82,9 @@ bench: $(BENCH_VENV)/.bench  ## Time sfumato beside its peers (an environment of
 
 bench-quick: $(VENV)/.dev  ## Run every benchmark on small sizes, without the peers
 	@set -e; for name in $(BENCHMARKS) coverage; do $(BIN)/python benchmarks/$$name.py --quick; done
+
+bench-engines: $(VENV)/.dev  ## Time Polars, DuckDB and Spark beside their own quantiles, and measure memory; fails if a goal is missed
+	@$(BIN)/python benchmarks/engine_speed.py
 
 coverage: $(VENV)/.dev  ## Count how often intervals hold, and how wide they are; fails if a goal is missed (takes long)
 	@$(BIN)/python benchmarks/coverage.py --jobs $(JOBS)

@@ -15,6 +15,15 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deterministic"))
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that name Spark, or ask for it, start a Java process: `make test` leaves them out."""
+    for item in items:
+        path, _, asked = item.nodeid.lower().partition("::")
+        named = ("spark" in asked or "[connect" in asked) and not path.endswith("test_repository.py")
+        if named or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def anchors_stay_in_the_tests(tmp_path_factory):
     """Heads of ledgers are anchored in a folder of the tests, not in that of whoever runs them."""

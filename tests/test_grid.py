@@ -89,7 +89,7 @@ def test_numpy_polars_and_arrow_agree_on_every_cell_bit_for_bit(grid):
     near = [np.nextafter(points, np.inf), np.nextafter(points, -np.inf)]
     values = np.concatenate([points, *near, middles, [np.inf, -np.inf, 5e-324, -0.0, 1e308]])
     ours = grid.index(values)
-    scale, offset = grid._line
+    scale, offset = grid.line
     last = grid.cells - 1.0
     by_polars = (
         pl.Series("x", values).to_frame().select((pl.col("x") * scale + offset).clip(0.0, last).floor())

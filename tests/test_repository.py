@@ -113,9 +113,10 @@ def test_constraints_are_plain_pins(name):
     [
         (
             "constraints.txt",
-            {"fast", "accounting", "frames", "charts", "lab", "postgres", "test", "check", "mutation"},
+            {"fast", "accounting", "frames", "charts", "lab", "postgres", "duckdb", "spark"}
+            | {"test", "check", "mutation"},
         ),
-        ("constraints-bench.txt", {"charts", "fast", "frames", "bench"}),
+        ("constraints-bench.txt", {"charts", "fast", "frames", "duckdb", "spark", "bench"}),
     ],
 )
 def test_every_requirement_has_a_pin_inside_its_range(name, extras):

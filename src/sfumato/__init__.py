@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from sfumato.data.conditions import Between
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset
+    from sfumato.data.expressions import col, when
     from sfumato.data.field import Field
     from sfumato.errors import (
         BudgetExceeded,
+        EngineFault,
         InvalidParameter,
         LedgerDamaged,
         LedgerUnavailable,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     )
     from sfumato.grid import Edges, Grid
     from sfumato.grouped import GroupedRelease
+    from sfumato.groups import Groups
     from sfumato.ledger import MemoryLedger, SqlLedger
     from sfumato.privacy import ZCDP, ApproxDP, PureDP
     from sfumato.publication import Publication
@@ -104,6 +107,7 @@ _HOMES = {
     "session": ["Session"],
     "question": ["Question"],
     "grouped": ["GroupedRelease"],
+    "groups": ["Groups"],
     "publishing": ["publish"],
     "publication": ["Publication"],
     "release": ["Release"],
@@ -113,9 +117,11 @@ _HOMES = {
     "data.conditions": ["Between"],
     "data.counts": ["Counts"],
     "data.dataset": ["Dataset"],
+    "data.expressions": ["col", "when"],
     "data.field": ["Field"],
     "errors": [
         "BudgetExceeded",
+        "EngineFault",
         "InvalidParameter",
         "LedgerDamaged",
         "LedgerUnavailable",
@@ -140,11 +146,13 @@ __all__ = [
     "Counts",
     "Dataset",
     "Edges",
+    "EngineFault",
     "ExponentialMean",
     "Field",
     "FirstPassing",
     "Grid",
     "GroupedRelease",
+    "Groups",
     "Histogram",
     "InvalidParameter",
     "InverseMean",
@@ -175,6 +183,7 @@ __all__ = [
     "audit",
     "charts",
     "choose",
+    "col",
     "count",
     "deciles",
     "find_bounds",
@@ -197,6 +206,7 @@ __all__ = [
     "read_release",
     "sum",
     "variance",
+    "when",
 ]
 
 

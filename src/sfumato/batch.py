@@ -16,6 +16,7 @@ from sfumato.privacy import (
     PureDP,
     compose,
 )
+from sfumato.privacy.composition import stated_delta
 from sfumato.query import Charged, Cost
 
 # What a delta must lower the epsilon of a batch to, to be spent on it.
@@ -77,7 +78,9 @@ class Batch:
             mixed = summed.epsilon or summed.delta
             return ZCDP(self.event.rho if mixed else summed.rho), "sum of rho"
         delta = summed.delta if self.within is None else self.within.delta
-        best = _composed(self.event, delta) if delta and summed.epsilon else None
+        # A delta below what the events state proves nothing; the sum is what the ledger then refuses.
+        priced = delta and summed.epsilon and delta >= stated_delta([self.event])
+        best = _composed(self.event, delta) if priced else None
         if best is not None and self._is_worth(best.budget, summed):
             return best.budget, _WORDS[best.method]
         if summed.delta:
@@ -104,6 +107,7 @@ def _amount(cost: Cost) -> Amount:
 
 _WORDS = {
     "pure sum": "sum of epsilon",
+    "approximate sum": "sum of epsilon and delta",
     "zCDP": "sum of rho, converted",
     "bounded noise": "curve of bounded noise",
     "Gaussian": "curve of Gaussian noise",

@@ -8,6 +8,7 @@ SfumatoError
 ├── RequestConflict                 a request id was used for something else
 ├── LedgerUnavailable               a ledger cannot be written or read now
 ├── LedgerDamaged                   a ledger is not what was written: changed, older, or no ledger
+├── EngineFault                     an engine failed while it read a table
 ├── NotSupported                    a valid request that this mechanism cannot serve
 └── MissingExtra (ImportError)      an optional package is needed
 """
@@ -137,6 +138,18 @@ class NotSupported(SfumatoError):
     >>> PureAccountant(PureDP(1)).charge(GaussianEvent(1, 4, coordinates=1))
     Traceback (most recent call last):
     sfumato.errors.NotSupported: a pure budget cannot pay for ...: it has no finite pure epsilon
+    """
+
+
+class EngineFault(SfumatoError):
+    """An engine such as Spark or DuckDB failed while it read a table.
+
+    Guarantee:
+        The message names the engine and the kind of its error, and nothing that the error quoted. If the
+        answer was charged for, it stays charged.
+
+    >>> str(EngineFault("duckdb could not answer: IOException"))
+    'duckdb could not answer: IOException'
     """
 
 

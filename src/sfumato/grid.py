@@ -147,14 +147,15 @@ class Grid:
 
     def locate(self, values: Floats, out: Floats) -> None:
         """Write into `out` numbers whose integer parts are the cells; NaN stays NaN."""
-        scale, offset = self._line
+        scale, offset = self.line
         with np.errstate(over="ignore", invalid="ignore"):
             np.multiply(values, scale, out=out)
             np.add(out, offset, out=out)
         np.clip(out, 0.0, self.cells - 1.0, out=out)
 
     @cached_property
-    def _line(self) -> tuple[float, float]:
+    def line(self) -> tuple[float, float]:
+        """The scale and the offset by which a value becomes the number of its cell."""
         # x * scale + offset errs by at most 6 * 2**-53 * size; a lift of 16 * 2**-53 * size therefore
         # carries every float(value(i)) into cell i, and is at most 2**-8 of a cell (size <= 2**41).
         size = max(abs(self.lower), abs(self.upper)) / self.step + self.cells
@@ -228,6 +229,41 @@ class Edges:
     @cached_property
     def _floats(self) -> Floats:
         return np.array([float(edge) for edge in self.edges])
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Equally many neighbouring cells of a grid in each leaf, but for the last one."""
+
+    grid: Grid
+    width: int
+
+    @classmethod
+    def of(cls, grid: Grid, most: int) -> "Leaves":
+        """As many leaves as possible, at most `most`; one for each cell where there are no more cells."""
+        return cls(grid, -(-grid.cells // most))
+
+    @property
+    def cells(self) -> int:
+        """How many leaves there are."""
+        return -(-self.grid.cells // self.width)
+
+    def locate(self, values: Floats, out: Floats) -> None:
+        """Write the leaf of each value into `out`; NaN stays NaN."""
+        self.grid.locate(values, out)
+        # A quotient of integers below 2**32 is never rounded up to a whole one.
+        np.floor(out, out=out)
+        np.divide(out, self.width, out=out)
+
+    def value(self, index: int) -> Fraction:
+        """The exact left edge of a leaf."""
+        return self.grid.value(min(index * self.width, self.grid.cells))
+
+    def index(self, values: Floats) -> Ints:
+        """The leaf of each value."""
+        located = np.empty(len(values))
+        self.locate(np.asarray(values, dtype=np.float64), located)
+        return located.astype(np.int64)
 
 
 @dataclass(frozen=True)

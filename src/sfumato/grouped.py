@@ -1,4 +1,4 @@
-"""One statistic of every group: a release for each public key, paid for once."""
+"""One statistic of every group: a release for each key, paid for once."""
 
 import html
 import json
@@ -8,11 +8,58 @@ from typing import Any
 
 from sfumato.data.column import Category
 from sfumato.errors import InvalidParameter
-from sfumato.privacy import Event
-from sfumato.query import Cost
+from sfumato.privacy import Amount, ApproxDP, ComposedEvent, Event
+from sfumato.query import Cost, Query
 from sfumato.release import Release, printable
 
-Key = tuple[Category, ...]
+# Of the rows of no other key every part is None.
+GroupKey = tuple[Category | None, ...]
+# What these rows are called.
+OTHER = "(other)"
+# What is said in place of a table without rows.
+NONE_NAMED = "no group is named: none was found to have enough people"
+NOT_PRIVATE = "NOT PRIVATE: drawn with seeded bits, for tests and teaching only"
+# Keys of the data may be long; a table for people shows so much of one.
+_LONGEST = 100
+
+
+def key_words(part: Category | None) -> str:
+    """One part of a key for people, on one line and cut; what has the name of the other rows is quoted.
+
+    >>> key_words("red"), key_words(None), key_words("(other)")
+    ('red', '(other)', "'(other)'")
+    """
+    if part is None:
+        return OTHER
+    words = repr(part) if part == OTHER else printable(str(part))
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+
+
+def amount_of(cost: Cost) -> Amount:
+    """A cost as an amount."""
+    return cost if isinstance(cost, Amount) else Amount.of(cost)
+
+
+def together(search: Amount, cost: Cost) -> Cost:
+    """What a search for groups and their statistic cost."""
+    total = search + amount_of(cost)
+    return ApproxDP(total.epsilon, total.delta) if total.delta else total
+
+
+@dataclass(frozen=True)
+class Found:
+    """How keys were found, and what that costs beside the statistic, which is paid for if none is found."""
+
+    words: str
+    cost: Amount
+    event: Event
+    query: Query
+    private: bool = True
+
+    @classmethod
+    def of(cls, search: Any, query: Query, *, private: bool) -> "Found":
+        """What readers should know of a search for the groups of a query."""
+        return cls(search.words, search.cost, search.event, query, private)
 
 
 @dataclass(frozen=True)
@@ -25,7 +72,9 @@ class GroupedRelease:
 
     Args:
         by: the columns that make the groups.
-        releases: the release of each key, in the order of the declared categories.
+        releases: the release of each key, in the order of the declared categories; the key of all other rows,
+            if they were asked for, is None in every column.
+        found: how keys were found, where that costs something. No key may be found.
 
     >>> from sfumato.privacy import PureDP
     >>> from sfumato.statistics import Count
@@ -38,60 +87,74 @@ class GroupedRelease:
     """
 
     by: tuple[str, ...]
-    releases: Mapping[Key, Release]
+    releases: Mapping[GroupKey, Release]
+    found: Found | None = None
 
     def __post_init__(self) -> None:
-        if not self.releases:
+        if not self.releases and self.found is None:
             raise InvalidParameter("releases must hold at least one group, got none")
 
-    def __getitem__(self, key: Category | Key) -> Release:
+    def __getitem__(self, key: Category | GroupKey) -> Release:
         return self.releases[key if isinstance(key, tuple) else (key,)]
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[GroupKey]:
         return iter(self.releases)
 
     def __len__(self) -> int:
         return len(self.releases)
 
     @property
-    def keys(self) -> tuple[Key, ...]:
-        """The public keys, in order."""
+    def keys(self) -> tuple[GroupKey, ...]:
+        """The keys that are answered, in order."""
         return tuple(self.releases)
 
     @property
     def cost(self) -> Cost:
-        """What all groups together cost."""
-        return self._any.cost
+        """What all groups together cost, with the search for their keys."""
+        return self._query.cost if self.found is None else together(self.found.cost, self._query.cost)
 
     @property
     def event(self) -> Event:
         """What was done to all groups together, for an accountant."""
-        return self._any.event
+        if self.found is None:
+            return self._query.event
+        return ComposedEvent([self.found.event, self._query.event])
 
     @property
     def private(self) -> bool:
         """Whether none was drawn with seeded bits."""
-        return all(release.private for release in self.releases.values())
+        found = self.found is None or self.found.private
+        return found and all(release.private for release in self.releases.values())
 
     @property
-    def _any(self) -> Release:
-        return next(iter(self.releases.values()))
+    def _any(self) -> Release | None:
+        return next(iter(self.releases.values()), None)
+
+    @property
+    def _query(self) -> Query:
+        """One query for all groups, which differ in their words alone."""
+        if self.found is not None:
+            return self.found.query
+        return next(iter(self.releases.values())).query  # type: ignore[return-value]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in JSON's types."""
         listed = [{"key": list(key), "release": release.to_dict()} for key, release in self.releases.items()]
-        return {"format": 1, "software": "sfumato", "by": list(self.by), "releases": listed}
+        record = {"format": 1, "software": "sfumato", "by": list(self.by), "releases": listed}
+        if self.found is not None:
+            record |= {"found": self.found.words, "search": self.found.cost.to_dict()}
+        return record
 
     def to_json(self) -> str:
         """`to_dict` as text."""
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
-        header, *rows = self._table()
-        widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         left = len(self.by) + 1
         lines = [self._title()]
-        for row in (header, *rows):
+        for row in table:
             cells = [
                 cell.ljust(width) if place < left else cell.rjust(width)
                 for place, (cell, width) in enumerate(zip(row, widths, strict=True))
@@ -104,29 +167,42 @@ class GroupedRelease:
         return str(self)
 
     def _repr_html_(self) -> str:
-        header, *rows = self._table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
         facts = "".join(f"<li><b>{name}</b>: {html.escape(text)}</li>" for name, text in self._facts())
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = ""
+        if self.releases:
+            header, *rows = self._table()
+            head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+            body = "".join(
+                "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+            )
+            table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div><b>{html.escape(self._title())}</b>{table}<ul>{facts}</ul></div>"
 
     def _title(self) -> str:
-        query = self._any.query
+        query = self._query
         by = ", ".join(map(printable, self.by))
         return f"{query.name.replace('_', ' ')} of {printable(query.column)} by {by}"
 
     def _table(self) -> list[tuple[str, ...]]:
-        rows = [(*map(printable, self.by), "", *self._any.table()[0][1:])]
+        rows: list[tuple[str, ...]] = []
         for key, release in self.releases.items():
-            names = tuple(printable(str(part)) for part in key)
-            rows += [(*names, *row) for row in release.table()[1:]]
+            header, *numbers = release.table()
+            if not rows:
+                rows.append((*map(printable, self.by), "", *header[1:]))
+            rows += [(*map(key_words, key), *row) for row in numbers]
         return rows
 
     def _facts(self) -> list[tuple[str, str]]:
-        own = self._any.facts()
+        query, found = self._query, self.found
+        own = [("cost", f"{self.cost!r}, {query.neighbours}")] if self._any is None else self._any.facts()
+        if found is not None:
+            # The cost of a release is that of the statistic; what stands behind it is true of both.
+            told = own[0][1].removeprefix(repr(query.cost)).removeprefix(repr(self.cost))
+            costs = f"{self.cost!r}{told}"
+            own = [("cost", costs), ("groups", f"{found.words}; costs {found.cost.words} of this"), *own[1:]]
+        if not self.releases:
+            seeded = [] if self.private else [("note", NOT_PRIVATE)]
+            return [("note", NONE_NAMED), *own, *seeded]
         notes = [note for release in self.releases.values() for note in release.notes]
         shared = [note for note in dict.fromkeys(notes) if notes.count(note) == len(self.releases)]
         others = len(set(notes)) - len(shared)

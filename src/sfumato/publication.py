@@ -8,6 +8,7 @@ from typing import Any
 from sfumato.data.column import Category
 from sfumato.errors import InvalidParameter
 from sfumato.front import read_release
+from sfumato.grouped import OTHER
 from sfumato.privacy import Amount, Budget, Neighbours, budget_from_dict, check_neighbours
 from sfumato.result import Result
 
@@ -39,6 +40,8 @@ class Publication:
     request: str
     plan_digest: str
     version: str
+    # What read the data, where the plan names it.
+    engine: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     results: tuple[Result, ...]
 
@@ -46,6 +49,8 @@ class Publication:
         """All but the results, in JSON's types."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         plain["versions"] = dict(self.versions)
+        if self.engine is not None:
+            plain["engine"] = self.engine
         exact = {"budget": self.budget.to_dict(), "price": self.price.to_dict()}
         return {"format": FORMAT, "software": "sfumato", **plain, **exact}
 
@@ -66,6 +71,8 @@ class Publication:
             if record["format"] != FORMAT or record["software"] != "sfumato":
                 raise ValueError
             facts = {name: record[name] for name in _PLAIN}
+            if "engine" in record:
+                facts["engine"] = record["engine"]
             _check_facts(facts)
             check_neighbours(facts["neighbours"])
             versions = {str(package): str(number) for package, number in record["versions"].items()}
@@ -79,14 +86,12 @@ class Publication:
 
     def rows_of_numbers(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Every released number in a row of its own, in full precision, for a table in a file."""
-        names = dict.fromkeys(name for result in self.results for name in result.by)
-        # A column that groups is never taken for one that tells of the number.
-        columns = {name: f"{name} (group)" if name in _TOLD else name for name in names}
-        rows = []
+        columns, rows = self._key_columns, []
         for result in self.results:
             where = "; ".join(f"{column}: {words}" for column, words in result.where)
+            quoted = any(None in key for key, _ in result.releases)
             for key, release in result.releases:
-                named = dict(zip(result.by, key, strict=True))
+                named = {name: _text(part, quoted) for name, part in zip(result.by, key, strict=True)}
                 for label, value, low, high in release.numbers(confidence):
                     rows.append(
                         {
@@ -94,7 +99,7 @@ class Publication:
                             "statistic": result.statistic,
                             "column": result.column,
                             "where": where,
-                            **{column: _text(named.get(name)) for name, column in columns.items()},
+                            **{column: named.get(name) for name, column in columns.items()},
                             "label": label,
                             "value": value,
                             "low": low,
@@ -104,6 +109,18 @@ class Publication:
                         }
                     )
         return rows
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """The names in a row of numbers, which a table without rows has as well."""
+        before, after = _TOLD[: _TOLD.index("label")], _TOLD[_TOLD.index("label") :]
+        return (*before, *self._key_columns.values(), *after)
+
+    @property
+    def _key_columns(self) -> dict[str, str]:
+        names = dict.fromkeys(name for result in self.results for name in result.by)
+        # A column that groups is never taken for one that tells of the number.
+        return {name: f"{name} (group)" if name in _TOLD else name for name in names}
 
 
 _TOLD = ("result", "statistic", "column", "where", "label", "value", "low", "high", "confidence", "cost")
@@ -125,13 +142,18 @@ _PLAIN = (
 def _read_result(record: Mapping[str, Any]) -> Result:
     """Reads back what `Result.to_dict` wrote."""
     releases = tuple((tuple(part["key"]), read_release(part["release"])) for part in record["releases"])
-    if not releases or any(len(key) != len(record["by"]) for key, _ in releases):
+    found = str(record.get("found", ""))
+    search, paid = (budget_from_dict(record[name]) if found else Amount() for name in ("search", "paid"))
+    if not isinstance(search, Amount) or not isinstance(paid, Amount) or not (releases or found):
         raise ValueError
-    if not all(release.private for _, release in releases):
+    if any(len(key) != len(record["by"]) for key, _ in releases):
+        raise ValueError
+    if not all(release.private for _, release in releases) or record.get("private", True) is not True:
         raise ValueError  # seeded bits drew it
     name, statistic, column = (str(record[fact]) for fact in ("name", "statistic", "column"))
     where = tuple((str(condition), str(words)) for condition, words in record["where"])
-    return Result(name, statistic, column, tuple(map(str, record["by"])), where, releases)
+    by = tuple(map(str, record["by"]))
+    return Result(name, statistic, column, by, where, releases, found, search, paid)
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
@@ -141,5 +163,6 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
             raise ValueError
 
 
-def _text(part: Category | None) -> str | None:
-    return None if part is None else str(part)
+def _text(part: Category | None, quoted: bool) -> str:
+    # A key of the data may have the name of the other rows.
+    return OTHER if part is None else repr(part) if quoted and part == OTHER else str(part)

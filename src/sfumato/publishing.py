@@ -26,6 +26,7 @@ __all__ = ["Publication", "Published", "publish"]
 
 # What a receipt names the versions of: all that decides numbers.
 _PACKAGES = ("numpy", "scipy", "polars", "sqlalchemy", "cryptography", "dp-accounting")
+_ENGINES = {"duckdb": ("duckdb",), "spark": ("pyspark",)}
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,12 @@ def publish(
     Amount(epsilon=1.0)
     """
     from sfumato.data.file_faults import shown_path
-    from sfumato.data.files import FileFault, fingerprint, stamp
+    from sfumato.data.files import FileFault
+    from sfumato.data.tables import table_fingerprint, table_stamp
     from sfumato.plan import questions
 
     progress("reading the data")
-    before = stamp(plan.data_path)
+    before = table_stamp(plan.data_path)
     with ThreadPoolExecutor(1) as pool:
         # What needs no data is found while the threads of the reader parse the file.
         ahead = pool.submit(_ahead, plan)
@@ -98,8 +100,8 @@ def publish(
         from sfumato.ledger.sql import SqlLedger  # by now loaded
 
         with SqlLedger(ledger or plan.ledger_url) as books:
-            content = fingerprint(plan.data_path, books.key)
-            if stamp(plan.data_path) != before:
+            content = table_fingerprint(plan.data_path, books.key)
+            if table_stamp(plan.data_path) != before:
                 # What was read would be charged as what is there now.
                 raise FileFault(shown_path(plan.data_path), "changed")
             analyst = analyst or plan.ledger.analyst
@@ -122,6 +124,8 @@ def publish(
                     within=within,
                     fingerprint=content,
                 )
+            if fresh and table_stamp(plan.data_path) != before:
+                warnings += ("the data were changed while the answers were drawn: it is not sure of which",)
             publication = Publication.read(reply)
             receipt = _receipt(publication, reply, account)
             if publication.plan_digest != plan.digest:
@@ -130,18 +134,12 @@ def publish(
 
 
 def _data(plan: "Plan") -> Dataset:
-    from sfumato.data.files import read
-    from sfumato.plan import fields
+    from sfumato.data.tables import open_table
+    from sfumato.plan.binding import data_facts
 
-    schema = fields(plan)
-    return Dataset(
-        read(plan.data_path, schema, columns=plan.needed),
-        unit=plan.data.unit,
-        rows_per_unit=plan.data.rows_per_unit,
-        neighbours=plan.data.neighbours,
-        schema=schema,
-        name=plan.data.name,
-    )
+    facts = data_facts(plan)
+    table = open_table(plan.data_path, facts["schema"], columns=plan.needed, engine=plan.data.engine)
+    return Dataset(table, **facts)
 
 
 def _ahead(plan: "Plan") -> None:
@@ -212,7 +210,8 @@ def _publication(plan: "Plan", rows: int | None, batch: Batch, request: str) -> 
         request=request,
         plan_digest=plan.digest,
         version=__version__,
-        versions={"python": platform.python_version(), **_versions()},
+        engine=plan.data.engine,
+        versions={"python": platform.python_version(), **_versions(plan.data.engine)},
         results=(),
     )
 
@@ -225,6 +224,7 @@ def _receipt(publication: Publication, reply: bytes, account: "Account") -> dict
     return {
         "format": 1,
         "software": {"sfumato": publication.version, **publication.versions},
+        **({} if publication.engine is None else {"engine": publication.engine}),
         "dataset": publication.dataset,
         "analyst": account.analyst,
         "unit": publication.unit,
@@ -240,9 +240,9 @@ def _receipt(publication: Publication, reply: bytes, account: "Account") -> dict
     }
 
 
-def _versions() -> dict[str, str]:
+def _versions(engine: str | None) -> dict[str, str]:
     found = {}
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *_ENGINES.get(engine or "", ())):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.checks import shown
+from sfumato.data.expressions import Expression
 from sfumato.errors import InvalidParameter
+from sfumato.groups import Groups
 from sfumato.query import Query
 
 
@@ -18,8 +20,10 @@ class Question:
 
     Args:
         query: the statistic, with what it may cost. Asked by groups, all groups together cost this once.
-        where: the rows that count, as public conditions on other columns: a category, several, or `Between`.
+        where: the rows that count, as public conditions on other columns: a category, several, or `Between`;
+            or an expression such as `(sf.col("age") >= 18) & (sf.col("team") == "red")`.
         by: the columns whose declared categories make the groups; a group without rows is answered too.
+        groups: which groups are answered, where it is not all of these: `Groups(...)`.
         name: what the result is called.
 
     >>> from sfumato.privacy import PureDP
@@ -29,18 +33,24 @@ class Question:
     """
 
     query: Query
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, Any] | Expression = field(default_factory=dict)
     by: Sequence[str] = ()
+    groups: Groups | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
         if not hasattr(type(self.query), "bind"):
             raise InvalidParameter(f"query must be a statistic such as Mean(...), got {shown(self.query)}")
-        if not isinstance(self.where, Mapping):
+        if not isinstance(self.where, Mapping | Expression):
             raise InvalidParameter(f"where must map columns to conditions, got where={shown(self.where)}")
         if isinstance(self.by, str) or not all(isinstance(name, str) for name in self.by):
             raise InvalidParameter(f"by must be a list of column names, got by={shown(self.by)}")
-        object.__setattr__(self, "where", dict(self.where))
+        if isinstance(self.where, Mapping):
+            object.__setattr__(self, "where", dict(self.where))
         object.__setattr__(self, "by", tuple(self.by))
         if len(set(self.by)) < len(self.by):
             raise InvalidParameter(f"by must be distinct column names, got by={shown(self.by)}")
+        if self.groups is not None:
+            object.__setattr__(self, "groups", Groups.read(self.groups))
+            if not self.by:
+                raise InvalidParameter("by must name at least one column where groups are given, got none")

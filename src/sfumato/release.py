@@ -3,7 +3,7 @@
 import html
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.checks import Number, boolean, inside
+from sfumato.data.moments import Reads, as_datetime64, written
 from sfumato.errors import NotSupported
 from sfumato.grid import Floats
 from sfumato.privacy import Event
@@ -46,6 +47,33 @@ class Release:
     def value(self) -> Answer:
         """The released answer."""
         return self.query.value(self.outcome)
+
+    @property
+    def dates(self) -> Any:
+        """The released dates as NumPy's datetime64: to the day, or of datetimes to the second of UTC.
+
+        `value` has the same as numbers, of days or of seconds since 1970-01-01.
+
+        Raises:
+            NotSupported: the answer is no date, as that of any statistic of numbers, or a count of dates.
+
+        >>> from sfumato.privacy import PureDP
+        >>> from sfumato.statistics import Mean
+        >>> from datetime import date
+        >>> year = (date(2020, 1, 1), date(2020, 12, 31))
+        >>> query = Mean(budget=PureDP(1), neighbours="substitution", nulls="lower", rows=9, bounds=year)
+        >>> str(Release(query, (0,), private=True).dates)
+        '2020-07-01'
+        """
+        if self.reads == "number":
+            raise NotSupported(f"dates needs an answer that is a date, and this {self.query.name} has none")
+        return as_datetime64(self.value, self.reads)
+
+    @property
+    def reads(self) -> Reads:
+        """What the numbers of the answer stand for: "number", "date" (days) or "datetime" (seconds)."""
+        found: Reads = getattr(self.query, "answer_reads", "number")
+        return found
 
     def interval(
         self, confidence: float = 0.95, *, simultaneous: bool = False, scenario: Any = None
@@ -161,6 +189,7 @@ class Release:
             "event": self.event.to_dict(),
             "method": self.method,
             "notes": list(self.notes),
+            **({} if self.reads == "number" else {"reads": self.reads}),
         }
 
     def to_json(self) -> str:
@@ -257,6 +286,8 @@ class Release:
                 (label, printable(str(answer)), "", "") for label, answer in zip(labels, answers, strict=True)
             ]
         columns = [np.atleast_1d(np.asarray(part)) for part in (value, *span)]
+        if self.reads != "number":
+            return list(zip(labels, *self._dated(columns), strict=True))
         if getattr(self.query, "on_points", False):
             # Integers that were answered as float64, which holds them exactly.
             columns = [column.astype(np.int64) for column in columns]
@@ -272,6 +303,12 @@ class Release:
             )
             for label, center, least, most in zip(labels, *columns, strict=True)
         ]
+
+    def _dated(self, columns: list[Any]) -> Iterator[list[str]]:
+        """Values and ends as ISO text, the ends rounded outwards."""
+        width = min((float(w) for w in columns[2] - columns[1] if w > 0), default=0.0)
+        for column, whole in zip(columns, (round, math.floor, math.ceil), strict=True):
+            yield [written(number, self.reads, width, whole) for number in column.tolist()]
 
 
 def _cell(text: str, tag: str, column: int) -> str:

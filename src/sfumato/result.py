@@ -1,9 +1,9 @@
 """What was asked under one name, and what was answered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.grouped import GroupedRelease, Key
+from sfumato.grouped import GroupedRelease, GroupKey, amount_of
 from sfumato.privacy import Amount
 from sfumato.question import Question
 from sfumato.release import Release
@@ -20,23 +20,36 @@ class Result:
     column: str
     by: tuple[str, ...]
     where: tuple[tuple[str, str], ...]
-    releases: tuple[tuple[Key, Release], ...]
+    releases: tuple[tuple[GroupKey, Release], ...]
+    # How keys were found, where that costs something; then there may be none, and the statistic is paid for.
+    found: str = ""
+    search: Amount = field(default_factory=Amount)
+    paid: Amount = field(default_factory=Amount)
+    private: bool = True
 
     @classmethod
-    def of(cls, question: Question, answer: Answered) -> "Result":
-        """The answer to a question."""
-        releases = tuple(answer.releases.items() if isinstance(answer, GroupedRelease) else (((), answer),))
-        first = releases[0][1]
-        # The conditions come first, then the key of the group.
-        where = first.among[: len(first.among) - len(question.by)]
-        name = question.name or f"{first.query.name} of {first.query.column}"
-        return cls(name, first.query.name, first.query.column, tuple(question.by), where, releases)
+    def of(cls, question: Question, answer: Answered, where: tuple[tuple[str, str], ...]) -> "Result":
+        """The answer to a question, about the rows that meet these conditions."""
+        asked = question.query
+        name = question.name or f"{asked.name} of {asked.column}"
+        facts = name, asked.name, asked.column, tuple(question.by), where
+        if not isinstance(answer, GroupedRelease):
+            return cls(*facts, (((), answer),), private=answer.private)
+        releases, found = tuple(answer.releases.items()), answer.found
+        if found is None:
+            return cls(*facts, releases, private=answer.private)
+        paid = amount_of(found.query.cost)
+        return cls(*facts, releases, found.words, found.cost, paid, answer.private)
+
+    @property
+    def amount(self) -> Amount:
+        """What it costs by itself, the search for its groups included."""
+        return self.search + (amount_of(self.releases[0][1].cost) if self.releases else self.paid)
 
     @property
     def cost(self) -> str:
-        """What it costs by itself, in words."""
-        cost = self.releases[0][1].cost
-        return (cost if isinstance(cost, Amount) else Amount.of(cost)).words
+        """The same in words."""
+        return self.amount.words
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in JSON's types."""
@@ -47,4 +60,11 @@ class Result:
             "by": list(self.by),
             "where": [list(pair) for pair in self.where],
             "releases": [{"key": list(key), "release": release.to_dict()} for key, release in self.releases],
+            **self._searched(),
         }
+
+    def _searched(self) -> dict[str, Any]:
+        if not self.found:
+            return {}
+        costs = {"search": self.search.to_dict(), "paid": self.paid.to_dict()}
+        return {"found": self.found, **costs, "private": self.private}

@@ -15,9 +15,11 @@ from sfumato.batch import Batch
 from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
-from sfumato.data.dataset import Dataset
+from sfumato.data.dataset import Dataset, Where
+from sfumato.drawing import draw
 from sfumato.errors import InvalidParameter, NotSupported, SfumatoError
 from sfumato.grouped import GroupedRelease
+from sfumato.groups import Groups
 from sfumato.laws import Bits, default_bits
 from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
@@ -128,8 +130,9 @@ class Session:
         self,
         query: Query,
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Where = None,
         by: Sequence[str] = (),
+        groups: Groups | None = None,
         confidence: float = 0.95,
         rows: int | None = None,
         scenario: Scenario | None = None,
@@ -137,7 +140,7 @@ class Session:
         """Cost and accuracy before paying; nothing is read or spent.
 
         Args:
-            where, by: which rows, and which groups of them, as for `answer` and `answer_by`.
+            where, by, groups: which rows, and which groups of them, as for `answer` and `answer_by`.
             confidence: of the accuracy that is stated.
             rows: a guess of the number of rows, of each group if there are some, where it is private.
             scenario: what is publicly assumed about the data, for the accuracy on data like that.
@@ -148,7 +151,9 @@ class Session:
         """
         between("confidence", confidence, 0, 1)
         guess = None if rows is None else whole("rows", rows, least=0, most=MAX_ROWS)
-        bound = ask(self._data, Question(query=query, where=where or {}, by=by)).any
+        question = Question(query=query, where={} if where is None else where, by=by, groups=groups)
+        asked = ask(self._data, question)
+        bound = asked.any
         size = bound.rows if bound.rows is not None else guess
         if size is None and not bound.sized:
             size = 0
@@ -158,16 +163,14 @@ class Session:
             if size is None:
                 raise InvalidParameter("rows must be given with a scenario: they are private, got rows=None")
             accuracy = bound.accuracy(size or None, confidence=confidence, scenario=scenario)
-        return Preview(bound, bound.cost, error, confidence, self.remaining, accuracy)
+        return Preview(bound, asked.charged.cost, error, confidence, self.remaining, accuracy)
 
-    def answer(
-        self, query: Query, *, where: Mapping[str, Any] | None = None, request: str | None = None
-    ) -> Release:
+    def answer(self, query: Query, *, where: Where = None, request: str | None = None) -> Release:
         """Charge for the query, then read the data and draw the answer.
 
         Args:
             where: public conditions on other columns, for the rows that meet them all: a category, several
-                categories, or `Between(low, high)`.
+                categories, or `Between(low, high)`; or an expression of columns that is true or false.
             request: a name for this request, where a ledger of a database is kept: asking again by the same
                 name returns the same answer and charges nothing.
 
@@ -176,7 +179,9 @@ class Session:
             InvalidParameter, SchemaMismatch: a public fact is wrong; nothing was charged.
             RequestConflict: another question was asked by this name.
         """
-        (release,) = self.answer_all([Question(query=query, where=where or {})], request=request)
+        (release,) = self.answer_all(
+            [Question(query=query, where={} if where is None else where)], request=request
+        )
         return release  # type: ignore[return-value]
 
     def answer_by(
@@ -184,18 +189,20 @@ class Session:
         query: Query,
         by: Sequence[str],
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Where = None,
+        groups: Groups | None = None,
         request: str | None = None,
     ) -> GroupedRelease:
         """Charge once, then answer the query for every group, those without rows included.
 
         Args:
             by: columns with declared categories; every combination is a group.
+            groups: other groups: the keys that the data hold, the largest, all other rows as one more.
             where, request: as for `answer`.
 
         The errors are those of `answer`.
         """
-        question = Question(query=query, where=where or {}, by=by)
+        question = Question(query=query, where={} if where is None else where, by=by, groups=groups)
         if not question.by:
             raise InvalidParameter("by must name at least one column, got none; answer takes the whole table")
         (release,) = self.answer_all([question], request=request)
@@ -261,24 +268,15 @@ class Session:
     def _batch(self, asked: Sequence[Asked], within: ApproxDP | None) -> Batch:
         if not isinstance(within, ApproxDP | None):
             raise InvalidParameter(f"within must be ApproxDP, got within={shown(within)}")
-        return Batch(tuple(one.any for one in asked), self._data.neighbours, within)
+        return Batch(tuple(one.charged for one in asked), self._data.neighbours, within)
 
     def _item(self, asked: Sequence[Asked], within: ApproxDP | None) -> Charged:
         # One question is charged by its own name and at its own cost.
-        return asked[0].any if len(asked) == 1 and within is None else self._batch(asked, within)
+        return asked[0].charged if len(asked) == 1 and within is None else self._batch(asked, within)
 
     def _draw(self, asked: Sequence[Asked]) -> tuple[Answered, ...]:
         """Read the data and draw, after the charge."""
-        answers: list[Answered] = []
-        for one in asked:
-            question = one.question
-            columns = self._data.parts(one.column.name, where=question.where, by=question.by, bits=self._bits)
-            releases = {
-                key: self._release(query, query.law(query.look(column)))
-                for (key, query), column in zip(one.queries.items(), columns, strict=True)
-            }
-            answers.append(GroupedRelease(question.by, releases) if question.by else releases[()])  # type: ignore[arg-type]
-        return tuple(answers)
+        return draw(self._data, asked, self._bits)
 
     def _release(self, item: Released, law: Any) -> Release:
         # The type says whether bits are private; an attribute of one object could be set.

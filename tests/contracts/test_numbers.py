@@ -56,6 +56,12 @@ GIVEN: dict[Any, dict[str, Any]] = {
         "queries": 2,
         "budget": ApproxDP(1, Fraction(1, 100)),
     },
+    mechanisms.PartitionSelection: {
+        "epsilon": 2,
+        "delta": Fraction(1, 100),
+        "groups": 100,
+        "least": 100,
+    },
     laws.BoundedNoise: {"bound": 100, "power": 2},
     laws.Clamped: {"law": DiscreteLaplace(Fraction(1)), "lower": -100, "upper": 100},
     laws.DiscreteGaussian: {"sigma_squared": 100},

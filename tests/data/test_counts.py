@@ -270,7 +270,7 @@ def test_counting_needs_a_few_chunks_of_memory_however_long_the_column():
     assert large < 1.2 * small
 
 
-@pytest.mark.parametrize("values", [["a"], [True], np.array(["2020"], "M8[D]")])
+@pytest.mark.parametrize("values", [["a"], [True], np.array([3], "m8[D]")])
 def test_columns_that_are_no_numbers_are_refused(values):
     for make in (lambda: Counts.of(values, GRID), lambda: Sums.of(values, LATTICE)):
         with pytest.raises(SchemaMismatch, match=r"^column 'values' "):

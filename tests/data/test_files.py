@@ -371,7 +371,7 @@ def _stored(path: Path) -> Path:
 @pytest.mark.parametrize("name", ["people.parquet", "people.pq", "people.csv", "people"])
 def test_parquet_columns_are_read_by_their_stored_types(name, tmp_path):
     path = _stored(tmp_path / name)
-    kinds = ("integer",) * 3 + ("real",) * 2 + ("boolean",) + ("text",) * 3 + (None,) * 3
+    kinds = ("integer",) * 3 + ("real",) * 2 + ("boolean",) + ("text",) * 3 + (None, "date", None)
     assert tuple(kind for _, kind in files.header(path)) == kinds
     found = files.read(
         path, {"word": TEAM, "code": TEAM, "kind": TEAM}, columns=[n for n, k in files.header(path) if k]
@@ -386,6 +386,7 @@ def test_parquet_columns_are_read_by_their_stored_types(name, tmp_path):
         "word": ["red", "another value"],
         "code": ["red", None],
         "kind": ["blue", None],
+        "day": [date(2024, 1, 1), None],
     }
     enum = pl.Enum(["red", "blue", "another value"])
     assert [s.dtype for s in found.values()] == [
@@ -398,6 +399,7 @@ def test_parquet_columns_are_read_by_their_stored_types(name, tmp_path):
         enum,
         enum,
         enum,
+        pl.Date,
     ]
 
 
@@ -407,6 +409,8 @@ def test_a_parquet_column_without_a_value_has_the_declared_kind(kind, tmp_path):
     found = files.read(path, {"none": Field(kind=kind)}, columns=["none"])["none"]
     assert found.to_list() == [None, None]
     assert admit(found).kind == kind
+    day = files.read(path, {"none": Field(kind="date")}, columns=["none"])["none"]
+    assert day.dtype == pl.Date
 
 
 def test_integers_of_a_parquet_file_may_be_declared_real(tmp_path):
@@ -414,11 +418,11 @@ def test_integers_of_a_parquet_file_may_be_declared_real(tmp_path):
     assert lists(path, {"tiny": REAL, "wide": REAL}) == {"tiny": [1.0, None], "wide": [2.0**63, None]}
 
 
-@pytest.mark.parametrize("name", ["day", "list", "none"])
+@pytest.mark.parametrize("name", ["list", "none"])
 def test_a_parquet_type_that_is_no_number_boolean_or_text_is_refused_by_its_name(name, tmp_path):
     path = _stored(tmp_path / "people.parquet")
     with pytest.raises(
-        FileFault, match=f"column '{name}' is declared number, boolean or text, but the file stores"
+        FileFault, match=f"column '{name}' is declared number, boolean, text or date, but the file stores"
     ):
         files.read(path, {}, columns=[name])
 

@@ -265,7 +265,7 @@ def test_what_follows_a_count_keeps_its_part_on_all_small_data_sets():
         for pair in neighbouring_pairs(records, 3, "add-remove"):
             for chosen in pair:
                 if chosen not in known:
-                    known[chosen] = parts_of(law_of(query, [records[i] for i in chosen])._after(count))
+                    known[chosen] = parts_of(law_of(query, [records[i] for i in chosen]).after((count,)))
             loss = loss_of(compare(*(known[chosen] for chosen in pair)), rest)
             assert loss.holds, (count, pair, loss)
     assert rest == PureDP(F(19, 20))

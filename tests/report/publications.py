@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 
 import sfumato as sf
+from sfumato.data.conditions import read_conditions
 from sfumato.privacy import Amount
 from sfumato.publication import Publication
 from sfumato.question import Question
@@ -61,6 +62,10 @@ def questions(columns=("salary", "team", "age", "part_time")):
     ]
 
 
+def _words(where):
+    return tuple((condition.column, condition.words) for condition in read_conditions(where))
+
+
 def publication(answers, asked, **facts):
     known = {
         "title": "Pay & people",
@@ -77,7 +82,10 @@ def publication(answers, asked, **facts):
         "plan_digest": "9f2c" * 16,
         "version": "0.1.0",
         "results": tuple(
-            Result.of(question, answer) for question, answer in zip(asked, answers, strict=True)
+            Result.of(
+                question, answer, tuple((each.column, each.words) for each in read_conditions(question.where))
+            )
+            for question, answer in zip(asked, answers, strict=True)
         ),
     }
     return Publication(**{**known, **facts})

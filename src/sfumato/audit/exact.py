@@ -18,7 +18,7 @@ from sfumato.data.field import Field
 from sfumato.data.part import Part
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import Law
-from sfumato.mechanisms import GaussianMechanism
+from sfumato.mechanisms import GaussianMechanism, PartitionSelection
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Neighbours, PureDP, check_neighbours
 from sfumato.quantile_methods import AnyQuery
 from sfumato.query import Cost
@@ -106,7 +106,7 @@ class WorstCase:
         return f"{self.target}: {self.pairs:,} pairs, {worst}, {self.loss.verdict}"
 
 
-def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
+def exact(target: AnyQuery | Mechanism | PartitionSelection, left: Any, right: Any) -> Loss:
     """The privacy loss of what a session would release, between two inputs that should be neighbours.
 
     Guarantee:
@@ -117,7 +117,8 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
 
     Args:
         target: a query with its neighbour relation, or a mechanism.
-        left, right: two columns of data for a query; two integers or integer vectors for a mechanism.
+        left, right: two columns of data for a query; two integers or integer vectors for a mechanism; the
+            numbers of people of the same keys for a selection of keys.
 
     Raises:
         InvalidParameter: no neighbour relation, two types of column, or, under substitution, two numbers of
@@ -128,6 +129,10 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
     >>> round(exact(LaplaceMechanism(sensitivity=1, scale=Fraction(2)), 3, 4).amount, 12)
     0.5
     """
+    if isinstance(target, PartitionSelection):
+        from sfumato.audit.kept_keys import exact_selection  # here: it needs `Loss` of this file
+
+        return exact_selection(target, left, right)
     if not isinstance(target, Statistic):
         return loss_of(compare(target.law(left), target.law(right)), mechanism_cost(target))
     relation = check_neighbours(target.neighbours)
@@ -144,13 +149,18 @@ def exact(target: AnyQuery | Mechanism, left: Any, right: Any) -> Loss:
 
 
 def worst_case(
-    target: AnyQuery | Mechanism, *, size: int = 3, cells: int = 4, neighbours: Neighbours | None = None
+    target: AnyQuery | Mechanism | PartitionSelection,
+    *,
+    size: int = 3,
+    cells: int = 4,
+    neighbours: Neighbours | None = None,
 ) -> WorstCase:
     """The largest loss over every neighbouring pair of data sets of at most `size` records.
 
     Records are `cells` values of the query's own domain, values out of bounds, infinities and nulls; they
     pass through admission, clamping and counting as data do. For a mechanism, pairs of integers and of
-    integer vectors up to its sensitivity apart.
+    integer vectors up to its sensitivity apart; for a selection of keys, all numbers of people up to its
+    threshold.
 
     Guarantee:
         No pair is left out. What is exact and what lies between two bounds is said at `Loss`.
@@ -172,6 +182,10 @@ def worst_case(
     """
     whole("size", size, least=1, most=10)
     whole("cells", cells, least=1, most=20)
+    if isinstance(target, PartitionSelection):
+        from sfumato.audit.kept_keys import worst_selection  # here: it needs `Loss` of this file
+
+        return worst_selection(target)
     if not isinstance(target, Statistic):
         return _worst_of_mechanism(target, cells)
     relation = check_neighbours(neighbours or target.neighbours)

@@ -1,4 +1,4 @@
-"""The mechanisms of the catalogue: numbers with noise, choices, scans and streams."""
+"""The mechanisms of the catalogue: numbers with noise, choices, scans, streams, selections of keys."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato.audit.choices import worst_bounded, worst_choice, worst_crossing, worst_stream
 from sfumato.audit.exact import WorstCase, worst_case
+from sfumato.audit.kept_keys import worst_selection
 from sfumato.audit.target import Target
 from sfumato.mechanisms import (
     AboveThreshold,
@@ -17,6 +18,7 @@ from sfumato.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    PartitionSelection,
     SparseMechanism,
     TopMechanism,
 )
@@ -60,6 +62,7 @@ def mechanism_targets(*, quick: bool = False) -> Iterator[Target]:
     yield from _scans(quick)
     yield from _streams(quick)
     yield from _bounded(quick)
+    yield from _selections(quick)
 
 
 def _choices(quick: bool) -> Iterator[Target]:
@@ -122,6 +125,15 @@ def _bounded(quick: bool) -> Iterator[Target]:
         mechanism = BoundedNoiseMechanism.calibrated(cost, sensitivity=1, queries=queries, power=power)
         detail = f"{queries} answer{'s' * (queries > 1)}, power {power}"
         yield _target(mechanism, detail, cost, partial(worst_bounded, mechanism))
+
+
+def _selections(quick: bool) -> Iterator[Target]:
+    made = [("1", "1e-6", 1, 1), ("0.1", "1e-12", 1, 5), ("2", "0.01", 2, 1)]
+    for epsilon, delta, groups, least in made if quick else [*made, ("1", "0.01", 2, 3), ("6", "0.2", 3, 2)]:
+        mechanism = PartitionSelection(
+            epsilon=Fraction(epsilon), delta=Fraction(delta), groups=groups, least=least
+        )
+        yield _target(mechanism, _options(mechanism), mechanism.cost, partial(worst_selection, mechanism))
 
 
 def _target(mechanism: Any, detail: str, cost: Cost, run: Callable[[], WorstCase]) -> Target:

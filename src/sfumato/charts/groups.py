@@ -6,6 +6,7 @@ from typing import Any
 from sfumato.charts.numbers import bar_layers, intervals, ribbon_layers
 from sfumato.charts.theme import INK, Records, altair, finished
 from sfumato.checks import whole
+from sfumato.data.moments import Reads
 
 
 def ribbons_by_group(
@@ -18,6 +19,7 @@ def ribbons_by_group(
     columns: int = 4,
     width: int = 130,
     marked: Sequence[float] = (),
+    reads: Reads = "number",
 ) -> Any:
     """Numbers along an axis with their ribbons, one small picture for every group, on one scale.
 
@@ -30,7 +32,7 @@ def ribbons_by_group(
         title, subtitle, unit, along: as for `ribbon`.
         columns: how many pictures stand side by side.
         width: of one picture, in pixels.
-        marked: as for `ribbon`.
+        marked, reads: as for `ribbon`.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -42,8 +44,8 @@ def ribbons_by_group(
     >>> ribbons_by_group(rows).to_dict()["columns"]
     4
     """
-    data = intervals(rows)
-    layers = ribbon_layers(data, unit=unit, along=along, marked=marked, ticks=4, dot=18)
+    data = intervals(rows, reads)
+    layers = ribbon_layers(data, unit=unit, along=along, marked=marked, ticks=4, dot=18, reads=reads)
     return finished(_faceted(layers, data, columns, width, 0.95 * width), title, subtitle)
 
 
@@ -56,6 +58,7 @@ def bars_by_group(
     along: str = "value",
     columns: int = 4,
     width: int = 130,
+    reads: Reads = "number",
 ) -> Any:
     """Counts as bars with their intervals, one small picture for every group, on one scale.
 
@@ -67,6 +70,7 @@ def bars_by_group(
         rows: records with `group`, `label`, `value`, `low`, `high`; `start` and `end` where a cell is a bin.
         title, subtitle, unit, along: as for `bars_with_errors`.
         columns, width: as for `ribbons_by_group`.
+        reads: as for `bars_with_errors`.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -77,7 +81,7 @@ def bars_by_group(
     2
     """
     data = intervals(rows)
-    layers, height = bar_layers(data, unit=unit, along=along, width=width, ticks=3)
+    layers, height = bar_layers(data, unit=unit, along=along, width=width, ticks=3, reads=reads)
     return finished(
         _faceted(layers, data, columns, width, 0.95 * width if height is None else height), title, subtitle
     )

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sfumato.charts.theme import BLUE, INK, Records, altair, channels, enough, extent, finished, number_tip
+from sfumato.data.moments import Reads, written
 
 _POINTS_TO = {"low": "left", "high": "right"}
+# Axes count days or seconds; what stands at a tick is the date.
+_TICKS: dict[Reads, dict[str, str]] = {
+    "number": {},
+    "date": {"labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"},
+    "datetime": {"labelExpr": "utcFormat(datum.value * 1000, '%Y-%m-%d %H:%M')"},
+}
 # Below this height a number in words would stand in the line above it.
 _LEAST_STEP = 34
 # Narrower bins than this have no room for the ends of an error bar.
@@ -21,6 +28,7 @@ def values_with_intervals(
     unit: str = "value",
     width: int = 480,
     step: int = 44,
+    reads: Reads = "number",
 ) -> Any:
     """Numbers by label, each as a point with its interval and its value in words.
 
@@ -34,6 +42,8 @@ def values_with_intervals(
         unit: the title of the axis of values.
         width: of the plot itself, in pixels.
         step: the height of a label in pixels; numbers in words need at least 34.
+        reads: what the values stand for: "number", "date" (days since 1970-01-01) or "datetime" (seconds of
+            UTC since then).
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -43,16 +53,16 @@ def values_with_intervals(
     >>> chart.to_dict()["$schema"].rpartition("/")[2][:2]
     'v6'
     """
-    alt, data = altair(), intervals(rows)
+    alt, data = altair(), intervals(rows, reads)
     # One label that says what the heading says already would only take room.
     names = alt.Undefined if any(row["label"] for row in data) else None
     base = alt.Chart().encode(y=alt.Y("label:N", sort=None, title=None, axis=names))
     scale = alt.Scale(zero=False, nice=True, padding=12)
-    few = alt.Axis(tickCount=max(width // 80, 2))
+    few = alt.Axis(tickCount=max(width // (80 if reads == "number" else 130), 2), **_TICKS[reads])
     bars = base.mark_rule(color=BLUE, strokeWidth=3, strokeCap="butt").encode(
         x=alt.X("low:Q", title=unit, scale=scale, axis=few),
         **channels(x2="high:Q"),
-        tooltip=_tips(alt, "label"),
+        tooltip=_tips(alt, "label", reads),
     )
     points = base.mark_point(color=BLUE, filled=True, size=90, opacity=1).encode(**channels(x="value:Q"))
     words = base.mark_text(dy=-13, color=INK, fontSize=13).encode(**channels(x="value:Q", text="text:N"))
@@ -71,6 +81,7 @@ def ribbon(
     along: str = "order of the quantile",
     width: int = 480,
     marked: Sequence[float] = (),
+    reads: Reads = "number",
 ) -> Any:
     """Numbers along an axis, with the interval of each as a ribbon around them.
 
@@ -83,6 +94,7 @@ def ribbon(
         title, subtitle, unit, width: as for `values_with_intervals`.
         along: the title of the axis of orders.
         marked: the orders that have a tick; unless given, round numbers.
+        reads: as for `values_with_intervals`.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -92,8 +104,8 @@ def ribbon(
     >>> len(ribbon(rows).to_dict()["data"]["values"])
     3
     """
-    data = intervals(rows)
-    layers = ribbon_layers(data, unit=unit, along=along, marked=marked)
+    data = intervals(rows, reads)
+    layers = ribbon_layers(data, unit=unit, along=along, marked=marked, reads=reads)
     alt = altair()
     return finished(alt.layer(*layers, data=alt.Data(values=data), width=width, height=280), title, subtitle)
 
@@ -106,12 +118,13 @@ def ribbon_layers(
     marked: Sequence[float] = (),
     ticks: int | None = None,
     dot: int = 45,
+    reads: Reads = "number",
 ) -> list[Any]:
     """The layers of a ribbon, without their data: ticks at the orders `marked`, about `ticks` values."""
     alt = altair()
     low, high = extent(data, "order")
     pad = 0.05 * (high - low) or 0.5
-    few = {} if ticks is None else {"tickCount": ticks}
+    few: dict[str, Any] = {**({} if ticks is None else {"tickCount": ticks}), **_TICKS[reads]}
     at = {"values": list(marked)} if marked else {}
     base = alt.Chart().encode(
         x=alt.X(
@@ -131,7 +144,7 @@ def ribbon_layers(
     )
     line = base.mark_line(color=BLUE, strokeWidth=2).encode(**channels(y="value:Q"))
     points = base.mark_point(color=BLUE, filled=True, size=dot, opacity=1).encode(
-        **channels(y="value:Q"), tooltip=_tips(alt, "order")
+        **channels(y="value:Q"), tooltip=_tips(alt, "order", reads)
     )
     return [band, bars, line, points]
 
@@ -144,6 +157,7 @@ def bars_with_errors(
     unit: str = "count",
     along: str = "value",
     width: int = 480,
+    reads: Reads = "number",
 ) -> Any:
     """Counts as bars, each with its interval: upright over bins, lying where cells have names.
 
@@ -155,6 +169,7 @@ def bars_with_errors(
         title, subtitle, width: as for `values_with_intervals`.
         unit: the title of the axis of counts.
         along: the title of the axis of bins.
+        reads: what the edges of bins stand for, as for `values_with_intervals`.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -165,14 +180,20 @@ def bars_with_errors(
     10.0
     """
     data = intervals(rows)
-    layers, height = bar_layers(data, unit=unit, along=along, width=width)
+    layers, height = bar_layers(data, unit=unit, along=along, width=width, reads=reads)
     alt = altair()
     size = {"width": width, "height": 280 if height is None else height}
     return finished(alt.layer(*layers, data=alt.Data(values=data), **size), title, subtitle)
 
 
 def bar_layers(
-    data: list[dict[str, Any]], *, unit: str, along: str, width: int, ticks: int | None = None
+    data: list[dict[str, Any]],
+    *,
+    unit: str,
+    along: str,
+    width: int,
+    ticks: int | None = None,
+    reads: Reads = "number",
 ) -> tuple[list[Any], Any]:
     """The layers of bars with errors, without their data, and the height that lying bars need."""
     alt = altair()
@@ -183,7 +204,10 @@ def bar_layers(
         for row in data:
             row["middle"] = (row["start"] + row["end"]) / 2
         # Side by side, the last number of one picture would meet the first of the next.
-        fewer = {} if ticks is None else {"axis": alt.Axis(tickCount=max(ticks - 1, 1))}
+        fewer: dict[str, Any] = {} if ticks is None else {"tickCount": max(ticks - 1, 1)}
+        if reads != "number":
+            fewer = {"tickCount": max(width // 130, 1), **_TICKS[reads]}
+        fewer = {"axis": alt.Axis(**fewer)} if fewer else {}
         bins = alt.X("start:Q", title=along, scale=alt.Scale(zero=False, nice=False), **fewer)
         cells = {"x": bins, **channels(x2="end:Q")}
         place: dict[str, Any] = channels(x="middle:Q")
@@ -219,7 +243,7 @@ def bar_layers(
     return [bars, errors, *caps], None if upright else alt.Step(26)
 
 
-def intervals(rows: Records) -> list[dict[str, Any]]:
+def intervals(rows: Records, reads: Reads = "number") -> list[dict[str, Any]]:
     """The records in JSON's types; ends that are infinite are moved to the edge of the picture and marked."""
     enough(rows)
     data: list[dict[str, Any]] = []
@@ -232,15 +256,23 @@ def intervals(rows: Records) -> list[dict[str, Any]]:
         data.append({**words, **found})
     ends = [row[name] for row in data for name in ("value", "low", "high") if math.isfinite(row[name])]
     least, most = min(ends), max(ends)
-    pad = 0.15 * (most - least) or max(abs(most), 1.0)
+    pad = 0.15 * (most - least) or (max(abs(most), 1.0) if reads == "number" else 1.0)
+    if reads != "number":
+        for row in data:
+            row |= {f"{name}_text": written(row[name], reads) for name in ("value", "low", "high")}
     for row in data:
         row["open_low"], row["open_high"] = row["low"] == -math.inf, row["high"] == math.inf
         row["low"], row["high"] = max(row["low"], least - pad), min(row["high"], most + pad)
     return data
 
 
-def _tips(alt: Any, first: str) -> list[Any]:
+def _tips(alt: Any, first: str, reads: Reads = "number") -> list[Any]:
     kind = "label:N" if first == "label" else f"{first}:Q"
+    if reads != "number":
+        return [
+            alt.Tooltip(kind),
+            *(alt.Tooltip(f"{name}_text:N", title=name) for name in ("value", "low", "high")),
+        ]
     return [alt.Tooltip(kind), *(number_tip(alt, name) for name in ("value", "low", "high"))]
 
 

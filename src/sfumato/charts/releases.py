@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.charts.numbers import bars_with_errors, ribbon, values_with_intervals
+from sfumato.data.moments import written
 from sfumato.errors import NotSupported
 from sfumato.grid import as_edges
 from sfumato.release import Release, printable, rounded
@@ -31,7 +32,7 @@ def release_chart(release: Release, confidence: float, *, simultaneous: bool, sc
             "value": value,
             "low": low,
             "high": high,
-            "text": rounded(int(value) if value.is_integer() and _whole(release) else value, high - low),
+            "text": _text(release, value, high - low),
         }
         for label, value, low, high in zip(query.labels(), *(part.tolist() for part in columns), strict=True)
     ]
@@ -43,14 +44,22 @@ def release_chart(release: Release, confidence: float, *, simultaneous: bool, sc
         for row, order in zip(rows, query.probs, strict=True):
             row["order"] = float(order)
         rows.sort(key=lambda row: row["order"])
-        return ribbon(rows, **titles, unit=shortened(query.column))
+        return ribbon(rows, **titles, unit=shortened(query.column), reads=release.reads)
     if query.name != "histogram":
-        return values_with_intervals(rows, **titles, unit=_unit(query))
+        return values_with_intervals(rows, **titles, unit=_unit(query), reads=release.reads)
     if query.grid is not None:
         edges = [float(edge) for edge in as_edges(query.grid)]
         for row, start, end in zip(rows, edges[:-1], edges[1:], strict=True):
             row |= {"start": start, "end": end}
-    return bars_with_errors(rows, **titles, unit="number of values", along=shortened(query.column))
+    return bars_with_errors(
+        rows, **titles, unit="number of values", along=shortened(query.column), reads=query.reads
+    )
+
+
+def _text(release: Release, value: float, width: float) -> str:
+    if release.reads != "number":
+        return written(value, release.reads, width)
+    return rounded(int(value) if value.is_integer() and _whole(release) else value, width)
 
 
 def shortened(name: str) -> str:

@@ -36,7 +36,12 @@ app = new_group("plan", "Begin, check and preview a plan: what is asked, of whic
 )
 def new(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The data, CSV or Parquet.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The data: CSV, Parquet or Arrow, or a folder.",
+            show_default=False,
+        ),
     ],
     target: Annotated[
         Path, typer.Option("-o", "--output", metavar="PLAN", help="Where to write the plan.")
@@ -60,6 +65,7 @@ def new(
 def check(plan_file: PlanFile, as_json: Json = False) -> None:
     """Find everything that is wrong with a plan; reads the header of the data, and no value."""
     from sfumato import plan
+    from sfumato.data.tables import table_exists
 
     asked = plan.read(plan_file)
     plan.check(asked)
@@ -70,7 +76,7 @@ def check(plan_file: PlanFile, as_json: Json = False) -> None:
         return
     console = output()
     words = "1 query" if queries == 1 else f"{queries} queries"
-    there = "" if asked.data_path.exists() else f" {asked.data.path} is not there yet."
+    there = "" if table_exists(asked.data_path) else f" {asked.data.path} is not there yet."
     console.print(f"{plan_file} can be used: {words}.{there} Next:", soft_wrap=True)
     console.print(f"  sfumato plan preview {plan_file}", soft_wrap=True)
 
@@ -95,7 +101,7 @@ def preview(
     made = table("result", "cost", "accuracy")
     for query in found.queries:
         guessed = "" if query.rows is None else f"; {query.rows:,} rows{' by a guess' * query.guess}"
-        each = f", in each of {query.groups:,} groups" if query.by else ""
+        each = f", {query.in_each}" if query.by else ""
         accuracy = Text(f"{query.accuracy}{each}{guessed}")
         made.add_row(Text(printable(query.name)), in_symbols(query.cost, console), accuracy)
     console.print(made)

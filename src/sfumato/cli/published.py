@@ -7,8 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.output import grid_of, in_symbols
+from sfumato.grouped import NONE_NAMED, key_words
 from sfumato.release import printable
-from sfumato.report.words import SPACE, heading, labels, text
+from sfumato.report.words import SPACE, bare_heading, heading, labels, text
 
 # A statistic by groups is shown as one line for each group if this fits, else as one line for each number.
 _GAP = 2
@@ -19,9 +20,15 @@ def print_results(console: Console, publication: Any) -> None:
     for result in publication.results:
         console.print(Text(title(result), style="bold"), soft_wrap=True)
         console.print(
-            Text(f"{about(result)}; cost {in_symbols(result.releases[0][1].cost, console)}", style="dim"),
+            Text(f"{about(result)}; cost {in_symbols(result.amount, console)}", style="dim"),
             soft_wrap=True,
         )
+        if result.found:
+            told = f"groups: {result.found}; costs {in_symbols(result.search, console)} of this"
+            console.print(Text(told, style="dim"), soft_wrap=True)
+        if not result.releases:
+            console.print(Text(f"{NONE_NAMED}\n"))
+            continue
         wide = _wide(result)
         fits = wide is not None and _width(wide) <= console.width
         console.print(_drawn(wide if fits and wide is not None else _long(result), len(result.by)))
@@ -37,7 +44,10 @@ def title(result: Any) -> str:
 
 def about(result: Any) -> str:
     """What was asked, in words: "Deciles of salary by department"."""
-    words = heading(result.releases[0][1].query, result.by, result.where)
+    if not result.releases:
+        words = bare_heading(result.statistic, result.column, result.by, result.where)
+    else:
+        words = heading(result.releases[0][1].query, result.by, result.where)
     return text(words).replace(SPACE, " ")
 
 
@@ -47,7 +57,7 @@ def _long(result: Any) -> list[tuple[str, ...]]:
     for key, release in result.releases:
         if not rows:
             rows.append((*map(printable, result.by), *release.table()[0]))
-        names = tuple(printable(str(part)) for part in key)
+        names = tuple(map(key_words, key))
         for place, number in enumerate(_numbers(release)):
             rows.append((*(("",) * len(names) if place else names), *number))
     return rows if _labelled(result) else [_without(row, len(result.by)) for row in rows]
@@ -62,7 +72,7 @@ def _wide(result: Any) -> list[tuple[str, ...]] | None:
         numbers = _numbers(release)
         if not rows:
             rows.append((*map(printable, result.by), *(number[0] for number in numbers)))
-        rows.append((*(printable(str(part)) for part in key), *(number[1] for number in numbers)))
+        rows.append((*map(key_words, key), *(number[1] for number in numbers)))
     return rows
 
 

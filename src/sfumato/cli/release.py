@@ -212,7 +212,11 @@ def _tables(publication: Any) -> dict[str, bytes]:
             }
             for row, word in zip(rows, words, strict=True)
         ]
-    frame = polars.DataFrame(rows, infer_schema_length=None)
+    # Groups that come from the data may all be too small to be named.
+    names = publication.number_columns
+    numbers = ("value", "low", "high", "confidence")
+    empty = {name: polars.Float64 if name in numbers else polars.String for name in names}
+    frame = polars.DataFrame(rows, schema=None if rows else empty, infer_schema_length=None)
     text, binary = io.BytesIO(), io.BytesIO()
     frame.write_csv(text)
     frame.write_parquet(binary)

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -22,7 +23,18 @@ from sfumato.data.codes import (
     text_of,
 )
 from sfumato.data.column import CHUNK, Column, Kind
-from sfumato.data.series import taken, tallied_text, text_codes, text_labels, whole_codes, whole_labels
+from sfumato.data.moments import Reads, moment_number
+from sfumato.data.series import (
+    arrow_numbers,
+    arrow_stored,
+    taken,
+    tallied_text,
+    text_codes,
+    text_labels,
+    whole_codes,
+    whole_labels,
+)
+from sfumato.data.stored_types import moment_reader, no_values, number, stored
 from sfumato.errors import SchemaMismatch
 from sfumato.grid import Floats
 
@@ -39,7 +51,7 @@ def admit(values: Any, name: str | None = None) -> Column:
     record holds must not change how the others are treated. An array has a type of its own.
 
     Raises:
-        SchemaMismatch: the type is not one-dimensional numbers, booleans or text.
+        SchemaMismatch: the type is not one-dimensional numbers, booleans, text, dates or datetimes.
 
     >>> admit([1, 2, 3]).kind, admit(np.array([1, 2, 3])).kind
     ('real', 'integer')
@@ -68,7 +80,31 @@ def _admit_list(values: Sequence[Any], name: str) -> Column:
         return _admit_array(np.ma.MaskedArray(filled, mask=[value is None for value in values]), name)
     if kinds == {"text"}:
         return _admit_array(np.array([*values, None], dtype=object)[:-1], name)
-    raise SchemaMismatch(f"column {name!r} must be a list of only numbers, only booleans or only text")
+    if kinds == {"date"}:
+        return _admit_array(np.array(_ticks(values, 1), dtype="datetime64[D]"), name)
+    if kinds in ({"naive datetime"}, {"datetime with a time zone"}):
+        return _admit_array(np.array(_ticks(values, 10**6), dtype="datetime64[us]"), name)
+    moments = kinds & {"date", "naive datetime", "datetime with a time zone"}
+    if moments == kinds:
+        raise SchemaMismatch(f"column {name!r} must be dates or datetimes of one kind, got {_and(kinds)}")
+    raise SchemaMismatch(
+        f"column {name!r} must be a list of only numbers, only booleans, only text, "
+        "only dates or only datetimes"
+    )
+
+
+def _ticks(values: Sequence[Any], each: int) -> list[int | None]:
+    found: list[int | None] = []
+    for value in values:
+        try:
+            found.append(None if is_null(value) else int(moment_number(value) * each))
+        except Exception:  # a time zone of one's own may raise whatever it likes: the value counts as missing
+            found.append(None)
+    return found
+
+
+def _and(kinds: set[str]) -> str:
+    return " and ".join(sorted(kinds))
 
 
 def _blank(name: str, rows: int) -> Column:
@@ -81,8 +117,12 @@ def _blank(name: str, rows: int) -> Column:
 
 
 def _item_kind(value: object) -> str:
-    if value is None:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return "null"
+    if isinstance(value, datetime):
+        return "naive datetime" if value.tzinfo is None else "datetime with a time zone"
+    if isinstance(value, date):
+        return "date"
     if isinstance(value, bool | np.bool_):
         return "boolean"
     if isinstance(value, Real | Decimal):
@@ -147,12 +187,32 @@ def _admit_array(array: np.ndarray[Any, Any], name: str) -> Column:
         )
     if array.dtype.kind in "TO":
         return _admit_objects(array, name, take)
-    raise _no_values(name, array.dtype.type.__name__)
+    if array.dtype.kind == "M":
+        return _admit_moments(array, name, take)
+    raise no_values(name, array.dtype.type.__name__)
 
 
-def _no_values(name: str, stored: str) -> SchemaMismatch:
-    # By its bare name: in full, a type may list categories or tell the length of the longest value.
-    return SchemaMismatch(f"column {name!r} stores {stored}, which is not a number, boolean or text")
+def _admit_moments(array: np.ndarray[Any, Any], name: str, take: Callable[[Any], Column]) -> Column:
+    unit, several = np.datetime_data(array.dtype)
+    reader = moment_reader(unit) if several == 1 else None
+    if reader is None:
+        raise no_values(name, f"datetime64 of unit {several if several != 1 else ''}{unit}")
+    reads, read = reader
+
+    def floats(start: int, stop: int) -> Floats:
+        part = array[start:stop]
+        held = np.ma.getdata(part)
+        missing = np.isnat(held) | np.ma.getmaskarray(part)
+        return np.where(missing, np.nan, read(np.where(missing, 0, held.astype(np.int64))))
+
+    return _of_moments(name, reads, len(array), floats, take)
+
+
+def _of_moments(
+    name: str, reads: Reads, rows: int, floats: Callable[[int, int], Floats], take: Callable[[Any], Column]
+) -> Column:
+    kind: Kind = "integer" if reads == "date" else "real"
+    return Column(name, kind, True, rows, floats, Counter, take, reads=reads)
 
 
 def _integers(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -213,31 +273,30 @@ def _admit_series(series: Any, given: str | None) -> Column:
             f"got {type(series).__name__}"
         ) from None
     name = given or (UNNAMED if wrapped.name in (None, "") else str(wrapped.name))
-    stored = getattr(series, "dtype", None)
-    if isinstance(stored, np.dtype) and stored.kind == "O":
+    own = getattr(series, "dtype", None)
+    if isinstance(own, np.dtype) and own.kind == "O":
         # Narwhals would look at the values of such a pandas column to tell its type.
         return _admit_array(wrapped.to_numpy(), name)
     dtype = wrapped.dtype
-    if dtype == nw.Boolean:
-        kind: Kind = "boolean"
-    elif dtype.is_integer():
-        kind = "integer"
-    elif dtype.is_numeric():
-        kind = "real"
-    elif dtype in (nw.String, nw.Categorical, nw.Enum):
-        kind = "text"
-    else:
-        raise _no_values(name, type(dtype).__name__)
-
-    by_arrow = arrow is not None and (
-        isinstance(series, arrow.ChunkedArray) or hasattr(stored, "pyarrow_dtype")
-    )
+    by_arrow = arrow is not None and (isinstance(series, arrow.ChunkedArray) or hasattr(own, "pyarrow_dtype"))
+    found = arrow_stored(series) if by_arrow else None
+    if found is None:
+        found = stored(name, dtype, empty=str(own) == "Null")
+    if found.kind == "unknown":
+        return _blank(name, len(wrapped))
+    kind, by_polars = found.kind, wrapped.implementation.is_polars()
+    if found.reads == "datetime" and not by_arrow and not by_polars:
+        # pandas keeps the instants of a time zone as those of UTC.
+        naive = series if dtype.time_zone is None else series.dt.tz_convert(None)
+        return _admit_array(naive.to_numpy(), name)
 
     def block(start: int) -> Floats:
         part = wrapped[start : start + BLOCK]
         if by_arrow:
-            # Arrow's own cast refuses integers that float64 must round, which would tell of them.
-            return np.asarray(part.to_arrow().cast("float64", safe=False).to_numpy(zero_copy_only=False))
+            return arrow_numbers(part.to_arrow())
+        if by_polars and (found.reads != "number" or dtype == nw.Decimal):
+            # By the very formulas that tables which no row leaves are read with.
+            part = part.alias("value").to_frame().select(number("value", dtype, "polars"))["value"]
         filled = part.cast(nw.Float64).fill_null(float("nan"))
         return np.asarray(filled.to_numpy(), dtype=np.float64)
 
@@ -257,13 +316,17 @@ def _admit_series(series: Any, given: str | None) -> Column:
             return listed
         table = wrapped.drop_nulls().alias("value").value_counts(name="rows")
         values = table["value"].cast(nw.String) if kind == "text" else table["value"]
-        found: Counter[Any] = Counter()
+        counted: Counter[Any] = Counter()
         for value, count in zip(values.to_list(), table["rows"].to_list(), strict=True):
-            found[_key(value)] += int(count)
-        return found
+            counted[_key(value)] += int(count)
+        return counted
 
+    if found.reads != "number":
+        return _of_moments(
+            name, found.reads, len(wrapped), floats, lambda rows: _admit_series(taken(wrapped, rows), name)
+        )
     # A NumPy-backed pandas column of integers or booleans has no way to store a null.
-    nullable = not (isinstance(stored, np.dtype) and stored.kind in "iub")
+    nullable = not (isinstance(own, np.dtype) and own.kind in "iub")
     codings: dict[str, Callable[[Any, Sequence[Any]], Codes]] = {"text": text_codes, "integer": whole_codes}
     labellings: dict[str, Callable[[Any], Labels]] = {"text": text_labels, "integer": whole_labels}
     coded, labelled = codings.get(kind), labellings.get(kind)

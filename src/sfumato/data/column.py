@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato.checks import shown
 from sfumato.data.codes import WHOLE_LIMIT, Codes, Labels, number_codes, real_labels, smallest_type
+from sfumato.data.moments import Reads
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import Floats, Ints
 
@@ -25,6 +26,9 @@ MAX_CATEGORIES = 2**20
 class Column:
     """A column of private data with its public facts: name, kind, whether it can hold nulls.
 
+    `reads` says what its numbers stand for: "number", "date" (whole days since 1970-01-01) or "datetime"
+    (seconds of UTC since then).
+
     `rows` is public under substitution and private under add-remove; nothing here tells it to anyone.
     """
 
@@ -39,6 +43,7 @@ class Column:
     # Of text and of integers, which float64 does not hold; the others are coded by their floats.
     _codes: Callable[[Sequence[Any]], Codes] | None = None
     _labels: Callable[[], Labels] | None = None
+    reads: Reads = "number"
 
     def __len__(self) -> int:
         return self.rows
@@ -47,10 +52,19 @@ class Column:
         """Refuse a column of another kind; the kind is a public fact."""
         if self.kind not in (*kinds, "unknown"):
             wanted = " or ".join(kinds)
-            raise SchemaMismatch(f"column {self.name!r} must be {wanted}, but it stores {self.kind}{hint}")
+            raise SchemaMismatch(f"column {self.name!r} must be {wanted}, but it stores {self.holds}{hint}")
+
+    @property
+    def holds(self) -> str:
+        """What the column stores, in a word: its kind, or "date" or "datetime"."""
+        return self.kind if self.reads == "number" else self.reads
 
     def require_categories(self, categories: Sequence[Category]) -> None:
         """Refuse categories that this kind of column can never hold."""
+        if self.reads != "number":
+            raise SchemaMismatch(
+                f"column {self.name!r} stores {self.reads}, which has no categories; give a range of dates"
+            )
         fitting = {"integer": int, "real": int, "boolean": bool, "text": str}.get(self.kind)
         if fitting is None:
             return

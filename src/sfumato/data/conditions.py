@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
-from sfumato.checks import Number, compact, exact, keep, shown
+from sfumato.checks import Number, exact, keep, shown
 from sfumato.data.codes import Flags
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.matches import Matches
+from sfumato.data.moments import Moment, Reads, moment_number, plain_moment, public_text, reading
 from sfumato.errors import InvalidParameter
 
 # Beyond this, float64 has no number to compare with.
@@ -15,27 +18,32 @@ _LARGEST = 2**1023
 
 @dataclass(frozen=True)
 class Between:
-    """A public range of numbers for `where`: both ends are inside it, and a null is not.
+    """A public range of numbers or dates for `where`: both ends are inside it, and a null is not.
 
     Guarantee:
         Public parameters only; which rows are in the range is private, and so is how many they are.
 
     Args:
-        low: the smallest number inside.
-        high: the largest number inside, at least `low`.
+        low: the smallest number or earliest date inside.
+        high: the largest number or latest date inside, at least `low`.
 
     Raises:
-        InvalidParameter: an end is no finite number, or low is above high.
+        InvalidParameter: an end is no finite number and no date, low is above high, or they are of two kinds.
 
     >>> Between(18, 65)
     Between(low=18, high=65)
     """
 
-    low: Number
-    high: Number
+    low: Number | Moment
+    high: Number | Moment
 
     def __post_init__(self) -> None:
-        low, high = exact("low", self.low), exact("high", self.high)
+        if reading(self.low) != reading(self.high):
+            raise InvalidParameter(
+                "low and high must be of one kind, two numbers, two dates or two datetimes, "
+                f"got low={shown(self.low)}, high={shown(self.high)}"
+            )
+        low, high = self.ends
         if max(abs(low), abs(high)) > _LARGEST:
             raise InvalidParameter(
                 f"low and high must be below 2**1023, got {shown(self.low)}, {shown(self.high)}"
@@ -48,17 +56,36 @@ class Between:
         keep(self, low=_plain(self.low), high=_plain(self.high))
 
     @property
+    def reads(self) -> Reads:
+        """What the ends are: numbers, dates or datetimes."""
+        return reading(self.low)
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The exact numbers of the ends; of dates days, of datetimes seconds.
+
+        >>> from datetime import date
+        >>> Between(date(1970, 1, 2), date(1970, 1, 31)).ends
+        (Fraction(1, 1), Fraction(30, 1))
+        """
+        if self.reads == "number":
+            return exact("low", self.low), exact("high", self.high)
+        return moment_number(self.low), moment_number(self.high)  # type: ignore[arg-type]
+
+    @property
     def words(self) -> str:
         """The range for people.
 
         >>> Between(18, 65).words
         '18 to 65'
         """
-        return f"{compact(exact('low', self.low))} to {compact(exact('high', self.high))}"
+        low, high = (public_text(end, self.reads) for end in self.ends)
+        return f"{low} to {high}"
 
 
-def _plain(number: Number) -> Number:
-    return number.item() if hasattr(number, "item") else number
+def _plain(number: Any) -> Any:
+    moment = plain_moment(number)
+    return moment.item() if hasattr(moment, "item") else moment
 
 
 @dataclass(frozen=True)
@@ -68,6 +95,9 @@ class Condition:
     column: str
     matches: Matches
     words: str
+    reads: Reads = "number"
+    # What it is about, where the column is computed for it.
+    about: str = ""
 
     def rows(self, column: Column) -> Flags:
         """Which rows meet the condition; a null never does."""
@@ -87,8 +117,8 @@ def read_conditions(where: object) -> tuple[Condition, ...]:
 
 def _read(column: str, given: object) -> Condition:
     if isinstance(given, Between):
-        between = (float(exact("low", given.low)), float(exact("high", given.high)))
-        return Condition(column, Matches(between=between), given.words)
+        low, high = given.ends
+        return Condition(column, Matches(between=(float(low), float(high))), given.words, given.reads)
     categories = checked_categories(f"where of {shown(column)}", given)
     return Condition(column, Matches(equals=categories), " or ".join(map(category_words, categories)))
 
@@ -105,6 +135,10 @@ def category_words(category: Category) -> str:
 def check_condition(condition: Condition, column: Column, categories: tuple[Category, ...] | None) -> None:
     """Refuse a condition that the kind of the column or its declared categories rule out."""
     condition.matches.require(column)
+    if condition.reads not in ("number", column.reads) and column.kind != "unknown":
+        raise InvalidParameter(
+            f"where must fit column {column.name!r}, which stores {column.holds}, got a {condition.reads}"
+        )
     if categories is None or not condition.matches.equals:
         return
     declared = set(categories)

@@ -1,8 +1,8 @@
-"""Bounded contributions: at most so many rows of every unit, by a secret uniform choice among its rows."""
+"""Bounded contributions: at most so many rows, or groups, of every unit, by a secret uniform choice."""
 
 import numpy as np
 
-from sfumato.data.codes import Flags, Labels, ranked
+from sfumato.data.codes import Codes, Flags, Labels, ranked
 from sfumato.data.column import Column
 from sfumato.grid import Ints
 from sfumato.laws import Bits
@@ -26,7 +26,7 @@ def kept(ids: Column, most: int, bits: Bits) -> Ints:
     >>> kept(admit(["ann", "bob", None, "bob"]), 2, SeededBits(1)).tolist()
     [0, 1, 3]
     """
-    units, counts, known = _units(ids.labels())
+    units, counts, known = unit_numbers(ids.labels())
     keep = np.ones(len(units), dtype=np.bool_) if known is None else known.copy()
     crowded = counts > most
     if crowded.any():
@@ -40,7 +40,65 @@ def kept(ids: Column, most: int, bits: Bits) -> Ints:
     return np.flatnonzero(keep)
 
 
-def _units(labels: Labels) -> tuple[Ints, Ints, Flags | None]:
+def kept_groups(labels: Labels, codes: Codes | Ints, count: int, most: int, bits: Bits) -> Flags | None:
+    """Which rows are in a group that their unit keeps: of every unit at most `most` groups, uniformly chosen.
+
+    Args:
+        labels: the units of the rows, as `Column.labels` tells them.
+        codes: the group of every row, 0..count-1; a row of another code is in no group, and stays.
+        count: how many groups there are.
+        most: how many groups of a unit are kept; all their rows stay. A row without a unit stays in none.
+        bits: what chooses.
+
+    Returns:
+        None for all rows, where no unit is in more groups. The choices of the units are independent, and each
+        set of `most` groups of a unit has the same probability, exactly, given uniform bits.
+        Proof: docs/proofs/contributions.md.
+
+    >>> from sfumato.laws import SeededBits
+    >>> ids = (np.array([7, 7, 7, 8]), np.array([True] * 4))
+    >>> flags = kept_groups(ids, np.array([0, 0, 1, 1], dtype=np.uint8), 2, 1, SeededBits(1))
+    >>> flags.tolist() in ([True, True, False, True], [False, False, True, True])
+    True
+    """
+    units, sizes, known = unit_numbers(labels)
+    here = codes < count
+    if known is not None:
+        here &= known
+    pairs = units * count + codes
+    places = np.bincount(distinct_in_order(pairs[here]) // count, minlength=len(sizes))
+    crowded = places > most
+    if not crowded.any():
+        return known
+    here &= crowded[units]
+    rows = np.flatnonzero(here)
+    which, _ = ranked(pairs[rows])
+    # Of several rows the last one written counts: backwards, that is the first.
+    first = np.empty(int(which.max()) + 1, dtype=np.int64)
+    first[which[::-1]] = np.arange(len(rows))[::-1]
+    # In the order of the table and not of the labels, which libraries number each in their own way.
+    leads = np.zeros(len(rows), dtype=np.bool_)
+    leads[first] = True
+    order = which[leads]
+    numbers = np.cumsum(crowded) - 1
+    owners = numbers[units[rows[leads]]]
+    stays = np.zeros(len(first), dtype=np.bool_)
+    stays[order[chosen(owners, int(numbers[-1]) + 1, most, bits)]] = True
+    keep = np.ones(len(units), dtype=np.bool_) if known is None else known.copy()
+    keep[rows] = stays[which]
+    return keep
+
+
+def distinct_in_order(values: Ints) -> Ints:
+    """The distinct values, smallest first."""
+    ordered = np.sort(values)
+    new = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    distinct: Ints = ordered[new]
+    return distinct
+
+
+def unit_numbers(labels: Labels) -> tuple[Ints, Ints, Flags | None]:
     """The number of every row's unit, how many rows each unit has, and which rows have one (None: all)."""
     values, known = labels
     if known.all():

@@ -8,7 +8,8 @@ import numpy as np
 
 from sfumato.checks import one_of, whole
 from sfumato.data.admission import admit
-from sfumato.data.column import CHUNK, Category
+from sfumato.data.column import CHUNK, Category, Column
+from sfumato.data.engine_column import EngineColumn
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Cells, Edges, Floats, Grid, Ints, Lattice
 
@@ -61,6 +62,8 @@ class Counts:
         cells = whole("cells", grid.cells, least=1, most=MAX_DENSE)
         column = admit(values)
         column.require("integer", "real")
+        if isinstance(column, EngineColumn):
+            return cls(grid, column.counts(grid, nulls))
         counted, missing = np.zeros(cells, dtype=np.int64), 0
         located, codes = np.empty(CHUNK), np.empty(CHUNK, dtype=np.int64)
         for chunk in column.chunks():
@@ -121,6 +124,8 @@ class Sums:
             raise InvalidParameter(
                 f"lattice must keep sums of {CHUNK} records below 2**53, got reach={reach}"
             )
+        if isinstance(column, EngineColumn):
+            return column.sums(lattice, nulls, squares=squares)
         # Whatever takes a null's place must be a point of the lattice; a dropped null adds 0, uncounted.
         place = {"drop": 0, "lower": lattice.low, "upper": lattice.high}[nulls]
         first = second = missing = 0
@@ -161,3 +166,25 @@ def count_categories(values: Any, categories: Sequence[Category], *, other: bool
     """How many records hold each public category; other values are left out or counted last."""
     counts, others = admit(values).tally(categories)
     return np.array([*counts, others] if other else counts, dtype=np.int64)
+
+
+def count_places(column: Column, points: Floats, *, negated: bool) -> tuple[Ints, int]:
+    """How many values have each number of public points below them, and how many nulls there are.
+
+    With `negated` the negatives of the values are placed.
+
+    >>> found, missing = count_places(admit([1.0, 2.0, None]), np.array([1.0, 1.5]), negated=False)
+    >>> found.tolist(), missing
+    ([1, 0, 1], 1)
+    """
+    if isinstance(column, EngineColumn):
+        return column.places(points, negated=negated)
+    found, missing = np.zeros(len(points) + 1, dtype=np.int64), 0
+    for chunk in column.chunks():
+        # The first point that is not below the value; NaN comes after all.
+        found += np.bincount(
+            np.searchsorted(points, -chunk if negated else chunk, side="left"), minlength=len(found)
+        )
+        missing += int(np.count_nonzero(np.isnan(chunk)))
+    found[-1] -= missing
+    return found, missing

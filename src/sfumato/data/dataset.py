@@ -1,27 +1,37 @@
 """A data set: a frame of private data with the public facts that every release of it rests on."""
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sfumato.checks import shown, whole
-from sfumato.data.admission import admit
 from sfumato.data.column import Category, Column
 from sfumato.data.conditions import Condition, category_words, check_condition, read_conditions
-from sfumato.data.field import STORED, Field
+from sfumato.data.expressions import Expression
+from sfumato.data.field import Field
+from sfumato.data.found_keys import require_keys
 from sfumato.data.groups import Key, all_keys, read_by
-from sfumato.data.part import Part
-from sfumato.data.selection import Selections
+from sfumato.data.matches import Matches
+from sfumato.data.memory_table import MemoryReading, MemoryTable, columns_of, named
+from sfumato.data.part import Part, groups_changed
+from sfumato.data.portion import GroupKeys
 from sfumato.errors import InvalidParameter, SchemaMismatch
+from sfumato.grid import Ints
 from sfumato.laws import Bits
 from sfumato.privacy import Neighbours, check_neighbours
+
+if TYPE_CHECKING:
+    from sfumato.data.lazy_source import LazyReading, LazySource
 
 DISTINCT = "frame must have distinct column names, but two are the same as text"
 MAX_ROWS_PER_UNIT = 1_000_000
 
+Where = Mapping[str, Any] | Expression | None
+
 # The public facts that every charge rests on.
-_FACTS = ("unit", "rows_per_unit", "neighbours", "name", "schema")
+_FACTS = ("unit", "rows_per_unit", "groups_per_unit", "derived", "neighbours", "name", "schema")
 
 
 class Dataset:
@@ -41,6 +51,8 @@ class Dataset:
         schema: the public facts of the columns; what is not given here can be given in a query.
         name: the public name that budgets attach to.
         rows_per_unit: how many rows of each id are kept, at most; with an id column only.
+        groups_per_unit: in how many groups of a question the rows of each id are kept, at most.
+        derived: columns that are computed from others, by name: `{"hourly": col("pay") / col("hours")}`.
 
     Raises:
         InvalidParameter: a public fact is missing or wrong.
@@ -61,18 +73,17 @@ class Dataset:
         schema: Mapping[str, Field] | None = None,
         name: str = "data",
         rows_per_unit: int | None = None,
+        groups_per_unit: int | None = None,
+        derived: Mapping[str, Expression] | None = None,
     ) -> None:
         self.neighbours = check_neighbours(neighbours)
         if not _is_name(name):
             raise InvalidParameter(f"name must be 1 to 200 printable characters, got name={shown(name)}")
         self.name = name
-        self._columns = _columns(frame)
-        # A list has its type in its values, and so is read here, once; other columns know theirs.
-        self._admitted: dict[str, Column] = {
-            column: admit(values, column)
-            for column, values in self._columns.items()
-            if isinstance(values, list | tuple | range)
-        }
+        self._table = _table(frame)
+        self._names = self._table.names
+        self._filters: dict[str, Condition] = {}
+        self.derived: Mapping[str, Expression] = MappingProxyType(self._derive(derived))
         if not isinstance(schema, Mapping | None):
             raise InvalidParameter(f"schema must map names to Field, got schema={shown(schema)}")
         self.schema: Mapping[str, Field] = MappingProxyType(dict(schema or {}))
@@ -83,8 +94,9 @@ class Dataset:
             if field.kind is not None:
                 self.column(column)
         self.unit, self.rows_per_unit = unit, self._bounded(unit, rows_per_unit)
-        ids = None if self.rows_per_unit is None else self.column(unit)
-        self._selections = Selections(ids, self.rows_per_unit or 1)
+        self.groups_per_unit = self._bounded_groups(groups_per_unit)
+        if self.rows_per_unit is not None:
+            self._table.bound(unit, self.rows_per_unit, self.groups_per_unit)
 
     def __setattr__(self, name: str, value: object) -> None:
         # What is calibrated for one unit must not be drawn from rows that were bounded for another.
@@ -99,13 +111,13 @@ class Dataset:
                     f"rows_per_unit must be None for unit='row', got rows_per_unit={shown(most)}"
                 )
             # Whether each row is a person, or each id of this column, decides what is protected.
-            if "row" in self._columns:
+            if "row" in self._table.names:
                 raise InvalidParameter(
                     "unit='row' means that each row is one person, but a column is named 'row' too: rename it"
                 )
             return None
-        if not isinstance(unit, str) or unit not in self._columns:
-            known = ", ".join(map(repr, list(self._columns)[:20])) or "none"
+        if not isinstance(unit, str) or unit not in self._names:
+            known = ", ".join(map(repr, self._names[:20])) or "none"
             raise InvalidParameter(
                 f"unit must be 'row' or the name of an id column, got unit={shown(unit)}; "
                 f"the columns are {known}"
@@ -115,24 +127,60 @@ class Dataset:
         self.column(unit).require("integer", "real", "text", hint="; an id column needs one of these")
         return whole("rows_per_unit", most, least=1, most=MAX_ROWS_PER_UNIT)
 
+    def _derive(self, derived: object) -> dict[str, Expression]:
+        if not isinstance(derived, Mapping | None):
+            raise InvalidParameter(f"derived must map names to expressions, got derived={shown(derived)}")
+        made = dict(derived or {})
+        for name, expression in made.items():
+            if not _is_name(name) or not isinstance(expression, Expression):
+                raise InvalidParameter(f"derived must map names to expressions, got {shown(expression)}")
+            if name in self._table.names:
+                raise InvalidParameter(f"derived must have new names, but a column is named {name!r} too")
+            for used in expression.columns:
+                self._require(used)
+            self._table.derive(name, expression)
+            self._names = (*self._names, name)
+            self._table.column(name)
+        return made
+
+    def _filter(self, expression: Expression) -> Condition:
+        """A condition on several columns: a column of flags is computed for it."""
+        if expression.key not in self._filters:
+            for name in expression.columns:
+                self.column(name)
+            name = f"sfumato_where_{len(self._filters)}"
+            self._table.derive(name, expression)
+            about = ", ".join(expression.columns)
+            condition = Condition(name, Matches(), expression.words, about=about)
+            condition.matches.require(self._table.column(name))
+            self._filters[expression.key] = condition
+        return self._filters[expression.key]
+
+    def _bounded_groups(self, most: object) -> int | None:
+        if most is None:
+            return None
+        if self.rows_per_unit is None:
+            raise InvalidParameter(
+                f"groups_per_unit must be None for unit='row', got groups_per_unit={shown(most)}"
+            )
+        return whole("groups_per_unit", most, least=1, most=MAX_ROWS_PER_UNIT)
+
     def column(self, name: str) -> Column:
         """The column with all its rows, admitted by its type; its values are not read."""
         self._require(name)
-        if name not in self._admitted:
-            self._admitted[name] = admit(self._columns[name], name)
-        column, declared = self._admitted[name], self.field(name).kind
-        if declared is not None and column.kind not in (*STORED[declared], "unknown"):
-            raise SchemaMismatch(f"column {name!r} is declared {declared}, but it stores {column.kind}")
+        column, declared = self._table.column(name), self.field(name)
+        if not declared.holds(column):
+            raise SchemaMismatch(f"column {name!r} is declared {declared.kind}, but it stores {column.holds}")
         return column
 
-    def require(self, where: Mapping[str, Any] | None = None, by: Sequence[str] = ()) -> None:
+    def require(self, where: Where = None, by: Sequence[str] = ()) -> None:
         """Refuse conditions and groups that the public facts rule out; no value is read.
 
         Raises:
             InvalidParameter: a condition is no declared category, or a grouping column declares none.
             SchemaMismatch: a column is missing, or of a kind that the condition does not apply to.
         """
-        self._conditions(where)
+        self.conditions(where)
         self.keys(by)
 
     def keys(self, by: Sequence[str] = ()) -> tuple[Key, ...]:
@@ -148,9 +196,7 @@ class Dataset:
         """
         return all_keys([self._categories(name) for name in read_by(by)])
 
-    def part(
-        self, where: Mapping[str, Any] | None = None, by: Sequence[str] = (), key: Key | None = None
-    ) -> Part:
+    def part(self, where: Where = None, by: Sequence[str] = (), key: Key | None = None) -> Part:
         """What the calibration of a query must know of a part of the rows; no value is read.
 
         Args:
@@ -163,7 +209,7 @@ class Dataset:
         >>> data.part(by=["team"], key=("red",))
         Part(changes=2, among=(('team', 'red'),))
         """
-        among = tuple((condition.column, condition.words) for condition in self._conditions(where))
+        among = tuple((each.about or each.column, each.words) for each in self.conditions(where))
         names = read_by(by)
         if key is not None:
             among += self._group(names, key)
@@ -173,38 +219,59 @@ class Dataset:
             return Part(changes=times * self.rows_per_unit, among=among)
         return Part(changes=2 if names and times == 2 else None, among=among)
 
+    def reading(self, bits: Bits) -> "Reading":
+        """The data, to be read for one answer; comes after the charge.
+
+        The rows of the units are chosen when they are first read, by `bits`, and stay chosen; what test bits
+        chose is never used by private ones.
+        """
+        return Reading(self, self._table.reading(bits))
+
     def parts(
-        self, column: str, *, where: Mapping[str, Any] | None = None, by: Sequence[str] = (), bits: Bits
+        self, column: str, *, where: Where = None, by: Sequence[str] = (), bits: Bits
     ) -> tuple[Column, ...]:
         """The column in each group, in the order of `keys`: rows that meet the conditions, bounded per unit.
 
-        Reads private data, and so comes after the charge. The rows of the units are chosen when they are
-        first asked for, by `bits`, and stay chosen; what test bits chose is never used by private ones.
+        Reads private data, and so comes after the charge.
         """
-        conditions, names = self._conditions(where), read_by(by)
-        self.keys(names)
-        values = self.column(column)
-        tested = tuple((condition, self.column(condition.column)) for condition in conditions)
-        grouped = tuple((self.column(name), self._categories(name)) for name in names)
-        return self._selections.split(values, tested, grouped, bits)
+        groups = GroupKeys(read_by(by), self.keys(by))
+        return self.reading(bits).parts(column, where, groups)
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed hash of some of the content, by which a ledger knows it again under another name."""
-        from sfumato.data.files import frame_fingerprint  # Polars comes with it
+        return self._table.fingerprint(key)
 
-        return frame_fingerprint(self._columns, key)
-
-    def facts(self, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def facts(self, where: Where = None) -> dict[str, Any]:
         """All public facts that decide which rows count, exactly, in JSON's types."""
-        conditions = [[condition.column, *condition.matches.facts()] for condition in self._conditions(where)]
-        return {"unit": self.unit, "rows_per_unit": self.rows_per_unit, "where": conditions}
+        conditions = [[condition.column, *condition.matches.facts()] for condition in self.conditions(where)]
+        if isinstance(where, Expression):
+            conditions = [["expression", where.facts()]]
+        facts: dict[str, Any] = {"unit": self.unit, "rows_per_unit": self.rows_per_unit, "where": conditions}
+        if self.groups_per_unit is not None:
+            facts["groups_per_unit"] = self.groups_per_unit
+        if self.derived:
+            facts["derived"] = {name: made.facts() for name, made in self.derived.items()}
+        return facts
 
-    def _conditions(self, where: Mapping[str, Any] | None) -> tuple[Condition, ...]:
+    def conditions(self, where: Where) -> tuple[Condition, ...]:
+        """The public conditions of a mapping, or a refusal of those that the facts rule out."""
+        if isinstance(where, Expression):
+            return (self._filter(where),)
         conditions = read_conditions({} if where is None else where)
         for condition in conditions:
             column = self.column(condition.column)
             check_condition(condition, column, self.field(condition.column).categories)
         return conditions
+
+    @property
+    def moved_keys(self) -> int:
+        """How many keys one person can move by one: leave, join, or both."""
+        replaced = self.neighbours == "substitution"
+        return groups_changed(self.rows_per_unit, self.groups_per_unit, replaced=replaced)
+
+    def require_keys(self, by: Sequence[str]) -> None:
+        """Refuse columns that can be no keys, by their public kind."""
+        require_keys([self.column(name) for name in read_by(by)])
 
     def _categories(self, name: str) -> tuple[Category, ...]:
         column, categories = self.column(name), self.field(name).categories
@@ -232,68 +299,65 @@ class Dataset:
     @property
     def columns(self) -> Mapping[str, Any]:
         """Copies of the columns by name, of the types given, for code that computes scores from them."""
-        return _Copies(self._columns)
+        return self._table.copies
 
     def field(self, name: str) -> Field:
         """The declared public facts of a column, empty if it is not in the schema."""
         return self.schema.get(name, Field())
 
     def _require(self, name: object) -> None:
-        if not isinstance(name, str) or name not in self._columns:
-            known = ", ".join(map(repr, list(self._columns)[:20])) or "none"
+        if not isinstance(name, str) or name not in self._names:
+            known = ", ".join(map(repr, self._names[:20])) or "none"
             raise SchemaMismatch(f"column {shown(name)} is not in the data, whose columns are {known}")
 
 
-class _Copies(Mapping[str, Any]):
-    """Columns by name, each copied when it is asked for, so that no code can change the data by them."""
+class Reading:
+    """What one answer reads: the columns of parts, and whatever is made of them in rounds."""
 
-    def __init__(self, columns: dict[str, Any]) -> None:
-        self._columns = columns
+    def __init__(self, data: Dataset, table: "MemoryReading | LazyReading") -> None:
+        self._data, self._table = data, table
+        self.settled = table.settled
 
-    def __getitem__(self, name: str) -> Any:
-        return copy.deepcopy(self._columns[name])
+    def parts(self, column: str, where: Where, groups: GroupKeys) -> tuple[Column, ...]:
+        """The column in each group: rows that meet the conditions, bounded per unit."""
+        return self._table.parts(column, self._data.conditions(where), groups)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
+    def counted_keys(
+        self,
+        by: Sequence[str],
+        where: Where,
+        keys: tuple[Key, ...] | None,
+        least: int,
+    ) -> tuple[Sequence[Key], Ints]:
+        """How many units have each of some keys, or each key that the data hold in `least` units or more."""
+        found, counts = self._table.found_keys(by, self._data.conditions(where), least)
+        if keys is None:
+            return found, counts
+        units = dict(zip(found, counts.tolist(), strict=True))
+        return keys, np.array([units.get(key, 0) for key in keys], dtype=np.int64)
 
 
 def _is_name(name: object) -> bool:
     return isinstance(name, str) and 1 <= len(name) <= 200 and name.isprintable()
 
 
-def _columns(frame: Any) -> dict[str, Any]:
+def _table(frame: Any) -> "MemoryTable | LazySource":
     if isinstance(frame, Mapping):
-        pairs = [(str(name), values) for name, values in frame.items()]
-        if len({_length(name, values) for name, values in pairs}) > 1:
-            raise SchemaMismatch("frame must have columns of one length, got several lengths")
-        return _named(pairs)
+        return MemoryTable(columns_of(frame))
     import narwhals as nw
 
     try:
-        table = nw.from_native(frame, eager_only=True)
+        table = nw.from_native(frame)
+        if isinstance(table, nw.LazyFrame):
+            from sfumato.data.lazy_source import LazySource
+
+            return LazySource(table)
         pairs = [(str(column.name), column.to_native()) for column in table.iter_columns()]
     except nw.exceptions.DuplicateError:
         raise SchemaMismatch(DISTINCT) from None
     except TypeError:
         raise SchemaMismatch(
-            "frame must be a pandas, Polars or PyArrow table or a mapping of arrays, "
+            "frame must be a pandas, Polars, PyArrow, DuckDB or Spark table or a mapping of arrays, "
             f"got {type(frame).__name__}"
         ) from None
-    return _named(pairs)
-
-
-def _length(name: str, values: Any) -> int:
-    try:
-        return len(values)
-    except TypeError:
-        raise SchemaMismatch(f"column {name!r} must be an array, got {type(values).__name__}") from None
-
-
-def _named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    columns = dict(pairs)
-    if len(columns) < len(pairs):
-        raise SchemaMismatch(DISTINCT)
-    return columns
+    return MemoryTable(named(pairs))

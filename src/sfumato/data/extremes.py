@@ -9,6 +9,7 @@ from sfumato.checks import one_of, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import CHUNK
 from sfumato.data.counts import MAX_ROWS, settle
+from sfumato.data.engine_column import EngineColumn
 from sfumato.grid import Floats, Ints, Lattice
 
 
@@ -40,6 +41,8 @@ class Extremes:
         whole("keep", keep, least=0, most=MAX_ROWS)
         column = admit(values)
         column.require("integer", "real")
+        if isinstance(column, EngineColumn):
+            return column.extremes(lattice, "lower" if nulls == "lower" else "upper", keep)
         place = lattice.low if nulls == "lower" else lattice.high
         total, waiting = 0, 0
         pieces: list[Ints] = []

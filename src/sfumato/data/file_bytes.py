@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.data.file_faults import Fault, FileFault, fault_of, shown_path, twice_named
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Format = Literal["csv", "parquet", "arrow"]
 
 # Small enough for the caches of a processor.
 BLOCK = 2**18
@@ -25,6 +26,7 @@ MAX_COLUMNS = 2**16
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = (b"PAR1", b"PARE")
+_ARROW = b"ARROW1"
 _ZIP = b"PK\x03\x04"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _COMPRESSED = (b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"\x04\x22\x4d\x18")
@@ -39,7 +41,7 @@ class Source:
 
     path: str
     shown: str
-    holds: Literal["csv", "parquet"]
+    holds: Format
     gzipped: bool
     stamp: tuple[int, ...]
 
@@ -63,22 +65,27 @@ class Source:
             raise FileFault(self.shown, "changed")
 
 
-def regular(path: str | os.PathLike[str]) -> Source:
+def regular(path: str | os.PathLike[str], shown: str | None = None) -> Source:
     """The file of a path, whatever it holds; refused if it is none, or a directory."""
-    shown = shown_path(path)
+    shown = shown_path(path) if shown is None else shown
     # An absolute path is never taken for an address.
     whole = os.path.abspath(os.fspath(path))
     return Source(whole, shown, "csv", False, _stamp(whole, shown))
 
 
-def look(path: str | os.PathLike[str]) -> Source:
+def look(path: str | os.PathLike[str], shown: str | None = None) -> Source:
     """The file of a path and what it holds, by its first bytes; refused if it is nothing that can be read."""
-    source = regular(path)
+    source = regular(path, shown)
     first = _first(source)
     if first.startswith(_PARQUET):
         return replace(source, holds="parquet")
-    if os.path.splitext(source.path)[1].lower() in (".parquet", ".pq"):
+    if first.startswith(_ARROW):
+        return replace(source, holds="arrow")
+    ending = os.path.splitext(source.path)[1].lower()
+    if ending in (".parquet", ".pq"):
         raise FileFault(source.shown, "parquet")
+    if ending in (".arrow", ".feather", ".ipc"):
+        raise FileFault(source.shown, "arrow")
     if first.startswith(_GZIP):
         source = replace(source, gzipped=True)
         first = _first(source)

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sfumato.data.column import Kind
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import Header, Shape, Source, csv_header, csv_shape
+from sfumato.data.file_cells import FALSE, NULL, TRUE
 from sfumato.data.file_faults import FileFault, no_such_column, not_as_declared
-from sfumato.data.file_types import collected, declared_kind, final_type, sorted_out, stored_kind
+from sfumato.data.file_polars import cell_value, cell_wrong
+from sfumato.data.file_types import FileKind, collected, declared_kind, final_type, sorted_out, stored_kind
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,13 +18,9 @@ if TYPE_CHECKING:
 # So many rows are looked at to guess the types of a file for a starter; fewer of a table with many columns.
 SAMPLE = 1_000
 SAMPLE_CELLS = 200_000
-# What stands for a missing value in columns of numbers and booleans, beside the empty cell.
-NULL = "NA"
-TRUE = ("true", "True", "TRUE", "1")
-FALSE = ("false", "False", "FALSE", "0")
 
 
-def csv_kinds(source: Source) -> tuple[tuple[str, Kind | None], ...]:
+def csv_kinds(source: Source) -> tuple[tuple[str, FileKind | None], ...]:
     """The names of a CSV file with the kinds that its first rows suggest; None where they hold nothing."""
     import polars as pl
 
@@ -76,6 +73,9 @@ def read_csv(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Serie
         return {w.name: pl.Series(w.name, [], final_type(w.kind, w.field)) for w in wanted}
     if table is None:
         raise _fault(source, header, wanted)
+    for w in wanted:
+        if _wrong(w) in table.columns and table[_wrong(w)].any():
+            raise not_as_declared(source.shown, w.name, w.kind)
     return {w.name: _finished(source, w, table[w.name].head(rows)) for w in wanted}
 
 
@@ -84,7 +84,7 @@ class _Wanted:
 
     def __init__(self, name: str, place: int, field: Field) -> None:
         self.name, self.place, self.field = name, place, field
-        self.kind: Kind = declared_kind(field) or "text"
+        self.kind: FileKind = declared_kind(field) or "text"
 
     @property
     def parsed(self) -> Any:
@@ -100,10 +100,12 @@ class _Wanted:
         import polars as pl
 
         column = pl.col(_place(self.place))
-        if self.kind == "boolean":
+        if self.kind in ("date", "datetime"):
+            column = cell_value(column, self.kind)
+        elif self.kind == "boolean":
             # 2 stands for what is neither, so that the whole file is read before it is refused.
             truth = pl.when(column.is_in(TRUE)).then(1).when(column.is_in(FALSE)).then(0).otherwise(2)
-            column = pl.when(column.is_not_null()).then(truth).cast(pl.Int8)
+            column = pl.when(column != "").then(truth).cast(pl.Int8)
         elif self.kind == "text" and self.field.categories:
             column = sorted_out(column, self.field)
         return column.alias(self.name)
@@ -114,13 +116,26 @@ def _place(index: int) -> str:
 
 
 def _columns(source: Source, header: Header, wanted: "Sequence[_Wanted]") -> "pl.LazyFrame":
+    import polars as pl
+
     scan = _scan(
         source,
         header,
         types={w.place: w.parsed for w in wanted},
         nulls={w.place: "" if w.kind == "text" else NULL for w in wanted},
     )
-    return scan.select(w.expression for w in wanted)
+    # Beside dates, what is none, so that the whole file is read before it is refused.
+    wrong = [
+        cell_wrong(pl.col(_place(w.place)), w.kind).alias(_wrong(w))
+        for w in wanted
+        if w.kind in ("date", "datetime")
+    ]
+    return scan.select([*(w.expression for w in wanted), *wrong])
+
+
+def _wrong(wanted: _Wanted) -> str:
+    # No header holds a NUL.
+    return f"\0{wanted.place}"
 
 
 def _scan(

@@ -31,14 +31,18 @@ Fault = Literal[
     "quoted line end",
     "parse",
     "parquet",
+    "arrow",
     "stored type",
     "values",
+    "no files",
+    "mixed files",
+    "file name",
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 _WORDS: dict[Fault, str] = {
     "missing": "does not exist",
-    "directory": "is a directory; name a CSV or Parquet file",
+    "directory": "is a directory; name a CSV, Parquet or Arrow file",
     "special": "is no regular file; save it as a CSV or Parquet file first",
     "permission": "cannot be opened: this user may not read it",
     "unreadable": "cannot be read: the operating system reports an error",
@@ -60,6 +64,10 @@ _WORDS: dict[Fault, str] = {
     "each row must be one line: write spaces for the line ends inside fields, or save the table as Parquet",
     "parse": "cannot be read as a table",
     "parquet": "is no Parquet file, or one that is cut short, damaged or encrypted",
+    "arrow": "is no Arrow IPC file (Feather version 2), or one that is cut short or damaged",
+    "no files": "holds no file; those whose names begin with . or _ are passed over",
+    "mixed files": "is not of the format of the other files there",
+    "file name": "has a name that this engine cannot read",
 }
 # A file without a header begins with somebody's row, so that no word of such a line is shown.
 _NO_HEADER = "its first line must hold the names of the columns, and some of it are numbers"
@@ -68,6 +76,8 @@ _VALUES = {
     "real": "number",
     "boolean": "true or false",
     "text": "sound text",
+    "date": "date such as 2026-01-31",
+    "datetime": "date and time such as 2026-01-31 12:00:00",
 }
 
 

@@ -1,57 +1,70 @@
-"""Parquet files: needed columns by their stored types, which are part of the public schema."""
+"""Parquet and Arrow files: needed columns by their stored types, which are part of the public schema."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sfumato.data.column import Kind
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import Source, require_distinct
-from sfumato.data.file_faults import FileFault, fault_of, no_such_column, stored_otherwise
-from sfumato.data.file_types import collected, declared_kind, final_type, sorted_out, stored_kind
+from sfumato.data.file_faults import Fault, FileFault, fault_of, no_such_column, stored_otherwise
+from sfumato.data.file_types import FileKind, collected, declared_kind, final_type, sorted_out, stored_kind
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def parquet_kinds(source: Source) -> tuple[tuple[str, Kind | None], ...]:
-    """The names of a Parquet file with the kinds of their stored types; None for dates and lists."""
-    return tuple((name, stored_kind(dtype)) for name, dtype in _types(source).items())
+def stored_kinds(source: Source) -> tuple[tuple[str, FileKind | None], ...]:
+    """The names of a file with the kinds of their stored types; None for lists and others."""
+    return tuple((name, stored_kind(dtype)) for name, dtype in file_types(source).items())
 
 
-def _types(source: Source) -> "dict[str, pl.DataType]":
+def damage(source: Source) -> FileFault:
+    """That a file is not what its first bytes say."""
+    fault: Fault = "arrow" if source.holds == "arrow" else "parquet"
+    return FileFault(source.shown, fault)
+
+
+def _scan(source: Source) -> "pl.LazyFrame":
+    import polars as pl
+
+    # A name may hold the letters of a pattern.
+    scan = pl.scan_ipc if source.holds == "arrow" else pl.scan_parquet
+    return scan(source.path, glob=False, hive_partitioning=False)
+
+
+def file_types(source: Source) -> "dict[str, pl.DataType]":
+    """The stored types of a file by the names of its columns, in its order."""
     import polars as pl
 
     fault: FileFault | None = None
     found: dict[str, pl.DataType] = {}
     try:
-        found = dict(pl.read_parquet_schema(source.path))
+        found = dict(_scan(source).collect_schema())
     except OSError as error:
         fault = fault_of(source.shown, error)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, TypeError):
-        fault = FileFault(source.shown, "parquet")
+        fault = damage(source)
     if fault is not None:
         raise fault
     require_distinct(source.shown, list(found))
     return {name: dtype for name, dtype in found.items() if name}
 
 
-def read_parquet(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Series]":
+def read_stored(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Series]":
     """The columns of these names, as declared."""
-    import polars as pl
-
-    types = _types(source)
+    types = file_types(source)
     chosen = []
     for name, field in fields.items():
         if name not in types:
             raise no_such_column(source.shown, name, tuple(types))
-        chosen.append(_as_declared(source, name, types[name], field))
-    table = collected(pl.scan_parquet(source.path, glob=False, hive_partitioning=False).select(chosen))
+        chosen.append(_as_declared(source.shown, name, types[name], field))
+    table = collected(_scan(source).select(chosen))
     if table is None:
-        raise FileFault(source.shown, "parquet")
+        raise damage(source)
     return {name: table[name] for name in fields}
 
 
-def _as_declared(source: Source, name: str, stored: "pl.DataType", field: Field) -> "pl.Expr":
+def kind_as_declared(shown: str, name: str, stored: "pl.DataType", field: Field) -> FileKind:
+    """The kind in which a stored column is read; refused if the stored type is of another."""
     import polars as pl
 
     found = stored_kind(stored)
@@ -60,10 +73,25 @@ def _as_declared(source: Source, name: str, stored: "pl.DataType", field: Field)
     if kind is None or not (kind == found or (kind == "real" and found == "integer") or blank):
         # The bare name: in full, a type may list categories, which are values.
         bare = stored.base_type().__name__
-        raise stored_otherwise(source.shown, name, kind or "number, boolean or text", bare)
+        raise stored_otherwise(shown, name, kind or "number, boolean, text or date", bare)
+    return kind
+
+
+def is_wide(stored: "pl.DataType") -> bool:
+    """Whether integers of a type may not fit 64 bits; whether a value needs the width must not show."""
+    import polars as pl
+
+    return stored in (pl.UInt64, pl.Int128)
+
+
+def _as_declared(shown: str, name: str, stored: "pl.DataType", field: Field) -> "pl.Expr":
+    import polars as pl
+
+    kind = kind_as_declared(shown, name, stored, field)
     column = pl.col(name)
     if kind == "text" and field.categories:
         return sorted_out(column.cast(pl.String), field)
-    if kind == "integer" and stored in (pl.UInt64, pl.Int128):
-        return column  # wider than Int64; whether a value needs the width must not show
+    dated = kind in ("date", "datetime") and stored != pl.Null
+    if dated or (kind == "integer" and is_wide(stored)):
+        return column
     return column.cast(final_type(kind, field))

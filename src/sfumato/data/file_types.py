@@ -2,19 +2,20 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.data.column import Category, Kind
+from sfumato.data.column import Category
 from sfumato.data.field import Field
 
 if TYPE_CHECKING:
     import polars as pl
 
+FileKind = Literal["integer", "real", "boolean", "text", "date", "datetime"]
 # All text that is none of the declared categories is read as one word that is none of them either.
 OTHER = "another value"
 # So many decimal digits always fit 64 bits.
 EXACT_DIGITS = 18
 
 
-def declared_kind(field: Field) -> Kind | None:
+def declared_kind(field: Field) -> FileKind | None:
     """The kind that a field declares, by itself, by its categories or by its bounds."""
     if field.kind is not None:
         return field.kind
@@ -49,17 +50,25 @@ def sorted_out(column: "pl.Expr", field: Field) -> "pl.Expr":
     return pl.when(column.is_not_null()).then(known)
 
 
-def final_type(kind: Kind, field: Field) -> Any:
+def final_type(kind: FileKind, field: Field) -> Any:
     """The Polars type in which a column of a kind arrives."""
     import polars as pl
 
     if kind == "text" and field.categories:
         return enumerated(field)[1]
-    return {"integer": pl.Int64, "real": pl.Float64, "boolean": pl.Boolean}.get(kind, pl.String)
+    return polars_types().get(kind, pl.String)
 
 
-def stored_kind(dtype: "pl.DataType") -> Kind | None:
-    """The kind of a stored type, or None if it is no number, boolean or text."""
+def polars_types() -> dict[str, Any]:
+    """The Polars types of all kinds but text."""
+    import polars as pl
+
+    numbers = {"integer": pl.Int64, "real": pl.Float64, "boolean": pl.Boolean}
+    return {**numbers, "date": pl.Date, "datetime": pl.Datetime("us")}
+
+
+def stored_kind(dtype: "pl.DataType") -> FileKind | None:
+    """The kind of a stored type, or None if it is no number, boolean, text or date."""
     import polars as pl
 
     if dtype.is_integer() or _is_whole(dtype):
@@ -68,6 +77,8 @@ def stored_kind(dtype: "pl.DataType") -> Kind | None:
         return "real"
     if dtype == pl.Boolean:
         return "boolean"
+    if dtype in (pl.Date, pl.Datetime):
+        return "date" if dtype == pl.Date else "datetime"
     return "text" if dtype in (pl.String, pl.Categorical, pl.Enum) else None
 
 

@@ -1,4 +1,4 @@
-"""Tables in CSV and Parquet files: their public header, and the needed columns as declared, read once.
+"""Tables in CSV, Parquet and Arrow files: their public header, and the needed columns as declared, read once.
 
 What works, what is refused and what counts as null is in docs/files.md.
 """
@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sfumato.checks import shown
-from sfumato.data.column import Kind
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import look, regular
 from sfumato.data.file_csv import csv_kinds, read_csv
 from sfumato.data.file_faults import FAULTS, FileFault
-from sfumato.data.file_parquet import parquet_kinds, read_parquet
+from sfumato.data.file_parquet import read_stored, stored_kinds
+from sfumato.data.file_types import FileKind
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ VALUES = 4_096
 Path = str | os.PathLike[str]
 
 
-def header(path: Path) -> tuple[tuple[str, Kind | None], ...]:
+def header(path: Path) -> tuple[tuple[str, FileKind | None], ...]:
     """The names of the columns of a file, each with its kind where it has one.
 
     Guarantee:
         Tells names and types, which are public, and no value. The types of a CSV file are guessed from its
-        first 1,000 rows or fewer, as a proposal; those of a Parquet file are stored.
+        first 1,000 rows or fewer, as a proposal; those of a Parquet or Arrow file are stored.
 
     Args:
-        path: a CSV file, with gzip around it or not, or a Parquet file.
+        path: a CSV file, with gzip around it or not, or a Parquet or Arrow IPC file.
 
     Raises:
         FileFault: the file cannot be read; the message has the kind of fault.
@@ -51,7 +51,7 @@ def header(path: Path) -> tuple[tuple[str, Kind | None], ...]:
     >>> folder.cleanup()
     """
     source = look(path)
-    return parquet_kinds(source) if source.holds == "parquet" else csv_kinds(source)
+    return csv_kinds(source) if source.holds == "csv" else stored_kinds(source)
 
 
 def read(path: Path, schema: Mapping[str, Field], *, columns: Sequence[str]) -> "dict[str, pl.Series]":
@@ -62,9 +62,9 @@ def read(path: Path, schema: Mapping[str, Field], *, columns: Sequence[str]) -> 
         and no chained error has a value or a row number.
 
     Args:
-        path: a CSV file, with gzip around it or not, or a Parquet file.
+        path: a CSV file, with gzip around it or not, or a Parquet or Arrow IPC file.
         schema: the declared fields. Without a kind, categories decide, then bounds (real); else a column of a
-            CSV file is text, and one of a Parquet file what it stores.
+            CSV file is text, and one of another file what it stores.
         columns: the names of the columns to read; the others are not parsed.
 
     Raises:
@@ -85,7 +85,7 @@ def read(path: Path, schema: Mapping[str, Field], *, columns: Sequence[str]) -> 
         raise InvalidParameter(f"columns must be distinct names, at least one, got columns={shown(names)}")
     source = look(path)
     fields = {name: schema.get(name, Field()) for name in names}
-    found = read_parquet(source, fields) if source.holds == "parquet" else read_csv(source, fields)
+    found = read_csv(source, fields) if source.holds == "csv" else read_stored(source, fields)
     source.require_unchanged()
     return found
 
@@ -109,7 +109,7 @@ def fingerprint(path: Path, key: bytes) -> str:
     ...     len(fingerprint(file.name, bytes(32)))
     64
     """
-    found = _keyed(key, b"file")
+    found = keyed(key, b"file")
     source = regular(path)
     for block in source.blocks():
         found.update(block)
@@ -158,7 +158,7 @@ def frame_fingerprint(columns: Mapping[str, Any], key: bytes) -> str:
     >>> frame_fingerprint({"age": [31, 45]}, key) == frame_fingerprint({"age": [45, 31]}, key)
     False
     """
-    found = _keyed(key, b"frame")
+    found = keyed(key, b"frame")
     for name in sorted(columns):
         values = columns[name]
         rows = len(values)
@@ -182,7 +182,8 @@ def _word(values: Any, index: int) -> str:
         return ""
 
 
-def _keyed(key: object, person: bytes) -> "hashlib.blake2b":
+def keyed(key: object, person: bytes) -> "hashlib.blake2b":
+    """The beginning of a keyed hash for one purpose."""
     if not isinstance(key, bytes) or not 16 <= len(key) <= 64:
         raise InvalidParameter("key must be 16 to 64 bytes")
     return hashlib.blake2b(digest_size=32, key=key, person=person)

@@ -7,12 +7,14 @@ from itertools import product
 import numpy as np
 
 from sfumato.checks import shown
-from sfumato.data.codes import Codes, smallest_type
-from sfumato.data.column import Category
+from sfumato.data.codes import Codes, Flags, smallest_type
+from sfumato.data.column import Category, Column
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Ints
 
 MAX_KEYS = 10_000
+# Places below this are looked up in a table; others by search.
+_TABLE = 2**22
 
 Key = tuple[Category, ...]
 
@@ -50,6 +52,49 @@ def key_codes(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
         known &= code < size
     np.putmask(joined, ~known, count)
     return joined
+
+
+def listed_codes(columns: Sequence[Column], keys: Sequence[Key]) -> Codes:
+    """For every row the place of its key in a list of distinct keys; the number of keys for any other row.
+
+    A row with a null in a key column is among the others, as is one with a value that no key has.
+
+    >>> from sfumato.data.admission import admit
+    >>> by = [admit(["a", "b", "a", None]), admit([1, 2, 2, 1])]
+    >>> listed_codes(by, [("b", 2), ("a", 1)]).tolist()
+    [1, 0, 2, 2]
+    """
+    places = np.zeros(len(keys), dtype=np.int64)
+    joined, known = np.zeros(len(columns[0]), dtype=np.int64), np.ones(len(columns[0]), dtype=np.bool_)
+    for number, column in enumerate(columns):
+        place = {value: i for i, value in enumerate(dict.fromkeys(key[number] for key in keys))}
+        codes = column.codes(list(place))
+        known &= codes < len(place)
+        places = places * len(place) + np.array([place[key[number]] for key in keys], dtype=np.int64)
+        joined = joined * len(place) + codes
+        # Only the beginnings of listed keys are numbered on, so that no product of many columns overflows.
+        listed, places = np.unique(places, return_inverse=True)
+        joined, found = _places_in(listed, joined)
+        known &= found
+    order = np.empty(len(keys), dtype=np.int64)
+    order[places] = np.arange(len(keys))
+    joined[~known] = 0
+    codes_of = order[joined] if len(keys) else joined
+    return np.where(known, codes_of, len(keys)).astype(smallest_type(len(keys)))
+
+
+def _places_in(listed: Ints, values: Ints) -> tuple[Ints, Flags]:
+    """The place of every value in a sorted list, and whether it is there."""
+    if not len(listed):
+        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
+    if listed[-1] < _TABLE:
+        table = np.full(int(listed[-1]) + 2, -1, dtype=np.int64)
+        table[listed] = np.arange(len(listed))
+        # What is above the last entry, or below nought, is none of them.
+        found = table[np.where((values < 0) | (values > listed[-1]), listed[-1] + 1, values)]
+        return found, found >= 0
+    place = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
+    return place, listed[place] == values
 
 
 def partition(codes: Codes, count: int) -> tuple[Ints, Ints]:

@@ -8,6 +8,7 @@ import numpy as np
 from sfumato.data.codes import Flags
 from sfumato.data.column import Category, Column
 from sfumato.data.counts import Sums
+from sfumato.data.engine_column import EngineColumn
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Matches:
     def sums(self, column: Column) -> Sums:
         """The number of non-null records, and of those that match."""
         self.require(column)
+        if isinstance(column, EngineColumn):
+            return column.matched(self)
         if self.equals:
             counts, others = column.tally(self.equals)
             return Sums(sum(counts) + others, sum(counts))

@@ -28,3 +28,18 @@ class Part:
 
 
 WHOLE = Part()
+
+
+def groups_changed(rows: int | None, groups: int | None, *, replaced: bool) -> int:
+    """In how many groups one person can change rows: each row is in one, and a person in so many at most.
+
+    Args:
+        rows: how many rows of a unit are kept; None where each row is a unit.
+        groups: how many groups of a unit are kept; None for no bound.
+        replaced: whether a unit is replaced by another, which leaves some groups and joins others.
+
+    >>> groups_changed(10, 3, replaced=False), groups_changed(2, 3, replaced=True)
+    (3, 4)
+    """
+    own = 1 if rows is None else rows if groups is None else min(rows, groups)
+    return 2 * own if replaced else own

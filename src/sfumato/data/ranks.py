@@ -10,6 +10,7 @@ from sfumato.checks import one_of, whole
 from sfumato.data.admission import admit
 from sfumato.data.column import CHUNK, Column
 from sfumato.data.counts import NULL_RULES, NullRule, settle
+from sfumato.data.engine_column import EngineColumn
 from sfumato.data.spread import spread, spread_below
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Grid, Ints
@@ -19,6 +20,14 @@ BLOCK_BITS = 16
 FEW_ROWS = 2**14
 # Up to so many stretches of blocks two comparisons a row are faster than a table.
 FEW_STRETCHES = 3
+
+
+def check_parts(parts: int) -> int:
+    """The number of bits of a number of parts, a power of two."""
+    bits = whole("parts", parts, least=1, most=2**30).bit_length() - 1
+    if 1 << bits != parts:
+        raise InvalidParameter(f"parts must be a power of two, got parts={parts}")
+    return bits
 
 
 class Ranks:
@@ -35,9 +44,7 @@ class Ranks:
 
     def __init__(self, values: Any, grid: Grid, *, nulls: NullRule = "drop", parts: int = 1) -> None:
         self.grid = grid
-        self._bits = whole("parts", parts, least=1, most=2**30).bit_length() - 1
-        if 1 << self._bits != parts:
-            raise InvalidParameter(f"parts must be a power of two, got parts={parts}")
+        self._bits = check_parts(parts)
         self._column: Column = admit(values)
         self._column.require("integer", "real")
         self._nulls = one_of("nulls", nulls, NULL_RULES)
@@ -52,6 +59,13 @@ class Ranks:
         self._sorted = np.empty(0, dtype=np.uint32)
         if few:
             self._sort(~self._wanted)
+
+    @classmethod
+    def of(cls, column: Column, grid: Grid, *, nulls: NullRule, parts: int) -> "Ranks":
+        """The ranks of a column, wherever it lies."""
+        if isinstance(column, EngineColumn):
+            return column.ranks(grid, nulls, parts)
+        return cls(column, grid, nulls=nulls, parts=parts)
 
     @property
     def size(self) -> int:

@@ -20,6 +20,8 @@ from sfumato.data.codes import (
     smallest_type,
     text_of,
 )
+from sfumato.data.stored_types import Stored, seconds_of
+from sfumato.grid import Floats
 
 # Up to so many categories Polars compares text faster than it looks it up.
 _FEW = 3
@@ -109,6 +111,37 @@ def whole_labels(series: Any, *, narrow: bool = False) -> Labels:
     return np.asarray(filled.to_numpy()).astype(wanted, copy=False), present
 
 
+def arrow_stored(native: Any) -> Stored | None:
+    """What a type of Arrow makes of a column, where narwhals does not know the type; None for others."""
+    import pyarrow.types as types
+
+    kind = native.type if hasattr(native, "type") else native.dtype.pyarrow_dtype
+    if types.is_null(kind):
+        return Stored("unknown")
+    if types.is_date(kind):
+        return Stored("integer", "date")
+    return Stored("real") if types.is_decimal(kind) else None
+
+
+def arrow_numbers(part: Any) -> Floats:
+    """The float64 values of an Arrow array, NaN for null; of dates days, of datetimes seconds."""
+    import pyarrow.types as types
+
+    if types.is_decimal(part.type):
+        # Arrow's own cast may be off by one step of float64; text is read to the nearest.
+        part = part.cast("string")
+    if types.is_date(part.type) or types.is_timestamp(part.type):
+        missing = np.asarray(part.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        whole = part.cast("int32").cast("int64") if types.is_date32(part.type) else part.cast("int64")
+        ticks = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
+        if types.is_timestamp(part.type):
+            return np.where(missing, np.nan, seconds_of(ticks, part.type.unit))
+        days = ticks if types.is_date32(part.type) else ticks // 86_400_000
+        return np.where(missing, np.nan, days.astype(np.float64))
+    # Arrow's own cast refuses integers that float64 must round, which would tell of them.
+    return np.asarray(part.cast("float64", safe=False).to_numpy(zero_copy_only=False))
+
+
 def _as_text(series: Any) -> Any:
     import narwhals as nw
 
@@ -116,7 +149,9 @@ def _as_text(series: Any) -> Any:
 
 
 def _is_text(series: Any) -> bool:
-    return not series.dtype.is_numeric() and str(series.dtype) != "Boolean"
+    import narwhals as nw
+
+    return series.dtype in (nw.String, nw.Categorical, nw.Enum)
 
 
 def _is_arrow(native: Any) -> bool:

@@ -8,6 +8,7 @@ from sfumato.mechanisms.exponential import ExponentialMechanism, TopMechanism
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.geometric import ClampedGeometric
 from sfumato.mechanisms.laplace import LaplaceMechanism
+from sfumato.mechanisms.partition_selection import PartitionSelection
 from sfumato.mechanisms.sparse import Sparse, SparseMechanism
 from sfumato.mechanisms.transcripts import Transcripts
 
@@ -30,6 +31,7 @@ __all__ = [
     "GaussianMechanism",
     "LaplaceMechanism",
     "Noise",
+    "PartitionSelection",
     "Peeled",
     "Selection",
     "Sensitivity",

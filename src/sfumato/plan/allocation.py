@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.accuracy.inverse import epsilon_for
 from sfumato.checks import compact, decimal, readable
 from sfumato.errors import InvalidParameter, NotSupported, SfumatoError
-from sfumato.plan.binding import assumed_rows, bound
+from sfumato.plan.binding import assumed_rows, bound, charged
 from sfumato.plan.model import Plan
 from sfumato.plan.problems import PlanError
 from sfumato.privacy import ZCDP, ApproxDP, Budget, Event, FreeEvent, PureDP, compose
@@ -60,7 +60,7 @@ def allocate(plan: Plan, rows: int | None = None, budget: Budget | None = None) 
 def _allocate(plan: Plan, whole: Budget, rows: int | None) -> Allocation:
     count = len(plan.queries)
     trial = whole.share(Fraction(1, count))
-    free = tuple(isinstance(bound(plan, i, trial, rows).event, FreeEvent) for i in range(count))
+    free = tuple(isinstance(charged(plan, i, trial, rows).event, FreeEvent) for i in range(count))
     paying = [i for i in range(count) if not free[i]]
     _refuse_shares_of_nothing(plan, free)
     if not paying:
@@ -216,7 +216,7 @@ class _Growth:
 
     def _event(self, index: int, factor: Fraction) -> Event:
         budget = ApproxDP(self._sizes[index] * factor, self._deltas[index])
-        return bound(self._plan, index, budget, self._rows).event
+        return charged(self._plan, index, budget, self._rows).event
 
     def _cost(self, hundredths: int) -> Fraction | None:
         """The epsilon of the batch at a factor; None where the factor is out of some range."""

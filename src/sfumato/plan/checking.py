@@ -3,24 +3,25 @@
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 
 from sfumato.data.groups import MAX_KEYS
 from sfumato.errors import SfumatoError
 from sfumato.plan.allocation import allocate
-from sfumato.plan.binding import bound
+from sfumato.plan.binding import bound, charged
 from sfumato.plan.model import ColumnTable, Plan, QueryTable, Range
 from sfumato.plan.problems import Place, PlanError, Problem
 from sfumato.plan.queries import KINDS, declared_field, option_problems, plain, refusal
-from sfumato.plan.values import seen
-from sfumato.privacy import PureDP
+from sfumato.plan.values import parse_expression, seen
+from sfumato.privacy import ApproxDP, PureDP
 from sfumato.quantile_methods import METHODS, Quantiles
 from sfumato.statistics.public_size import PublicSize
 
 Found = Iterator[tuple[Place, str]]
 
-_HOLDS = {"integer": int, "real": int, "text": str, "boolean": bool}
-_NUMBERS = ("integer", "real")
+_HOLDS = {"integer": int, "real": int, "text": str, "boolean": bool, "date": int, "datetime": int}
+# Dates are numbers of days or of seconds.
+_NUMBERS = ("integer", "real", "date", "datetime")
 
 
 def check(plan: Plan) -> None:
@@ -51,7 +52,7 @@ def check(plan: Plan) -> None:
     plan.toml, line 6, columns.age.bounds: is missing: mean needs [lower, upper] from public knowledge
     plan.toml, line 7, queries.2.column: is not under [columns]; did you mean age?
     """
-    _raise(plan, [*_data(plan), *_ledger(plan), *_columns(plan), *_names(plan)])
+    _raise(plan, [*_data(plan), *_ledger(plan), *_columns(plan), *_derived(plan), *_names(plan)])
     _raise(plan, [problem for index in range(len(plan.queries)) for problem in _query(plan, index)])
     for name in plan.columns:
         declared_field(plan, name)
@@ -72,13 +73,17 @@ def _data(plan: Plan) -> Found:
     if data.unit == "row":
         if data.rows_per_unit is not None:
             yield ("data", "rows_per_unit"), "must be left out with unit = 'row': each row is one person"
+        if data.groups_per_unit is not None:
+            yield ("data", "groups_per_unit"), "must be left out with unit = 'row': a row is in one group"
         return
     if data.rows_per_unit is None:
         words = f"is missing: at most how many rows of each {data.unit} count?"
         yield ("data", "rows_per_unit"), words
-    if data.unit not in plan.columns:
+    if data.unit in plan.derive:
+        yield ("data", "unit"), "must be a column of the data, not one that is derived"
+    elif data.unit not in plan.columns:
         yield ("data", "unit"), f"must be 'row' or a column under [columns]{_near(data.unit, plan)}"
-    elif plan.columns[data.unit].type in ("real", "boolean"):
+    elif plan.columns[data.unit].type not in ("integer", "text"):
         yield ("columns", data.unit, "type"), "must be 'integer' or 'text' for a column of ids"
 
 
@@ -108,11 +113,48 @@ def _columns(plan: Plan) -> Found:
 
 
 def _categories(place: Place, listed: tuple[object, ...], column: ColumnTable) -> Found:
+    if column.type in ("date", "datetime"):
+        yield place, "goes with text, whole numbers, true and false, not with dates"
+        return
     wanted = _HOLDS[column.type]
     wrong = next((item for item in listed if type(item) is not wanted), None)
     if wrong is not None:
         kinds = {int: "whole numbers", str: "text in quotes", bool: "true and false"}
         yield place, f"must be {kinds[wanted]} for the type {seen(column.type)}, got {seen(wrong)}"
+
+
+def _derived(plan: Plan) -> Found:
+    kinds = {name: column.type for name, column in plan.columns.items() if name not in plan.derive}
+    if not kinds:
+        yield ("columns",), "must have a column of the data, and not only derived ones"
+    for name, text in plan.derive.items():
+        if name not in plan.columns:
+            words = "is not under [columns]: give it a type there, and bounds from public knowledge"
+            yield ("derive", name), words
+            continue
+        found = yield from _expression(("derive", name), text, plan, kinds)
+        declared = plan.columns[name].type
+        if found is not None and declared != found:
+            yield ("columns", name, "type"), f"must be {seen(found)}, which the expression gives"
+
+
+def _expression(
+    place: Place, text: str, plan: Plan, kinds: Mapping[str, str]
+) -> Generator[tuple[Place, str], None, str | None]:
+    """What is wrong with an expression, and the kind of what it gives if nothing is."""
+    expression = parse_expression(text)
+    for name in expression.columns:
+        if name in plan.derive and name not in kinds:
+            yield place, f"must use columns of the data, but {name} is derived"
+            return None
+        if name not in kinds:
+            yield place, f"{seen(name)} is not under [columns]{_near(name, plan)}"
+            return None
+    try:
+        return str(expression.kind(kinds))
+    except SfumatoError as error:
+        yield place, plain(str(error))
+        return None
 
 
 def _names(plan: Plan) -> Found:
@@ -182,13 +224,19 @@ def _facts(plan: Plan, query: QueryTable, place: Place) -> Found:
 def _strangers(place: Place, listed: tuple[object, ...], name: str, column: ColumnTable) -> Found:
     known = dict.fromkeys(column.categories or ())
     for item in listed:
-        if item not in known and type(item) is _HOLDS[column.type]:
+        if item not in known and type(item) is _HOLDS.get(column.type):
             close = difflib.get_close_matches(str(item), [str(each) for each in known], n=1)
             near = f"; did you mean {close[0]}?" if close else ""
             yield place, f"{seen(item)} is not among the categories of {name}{near}"
 
 
 def _where(plan: Plan, query: QueryTable, place: Place) -> Found:
+    if isinstance(query.where, str):
+        kinds = {name: column.type for name, column in plan.columns.items()}
+        found = yield from _expression((*place, "where"), query.where, plan, kinds)
+        if found not in (None, "boolean"):
+            yield (*place, "where"), "must be a condition, such as 'age >= 18', and not a number or text"
+        return
     for name, condition in query.where.items():
         here = (*place, "where", name)
         if name not in plan.columns:
@@ -211,16 +259,48 @@ def _groups(plan: Plan, query: QueryTable, place: Place) -> Found:
     here = (*place, "group_by")
     if len(set(query.by)) < len(query.by):
         yield here, f"must name each column once, got {seen(query.by)}"
+    yield from _found_groups(plan, query, place)
     known = [name for name in query.by if name in plan.columns]
     for index, name in enumerate(query.by):
         if name not in plan.columns:
             yield (*here, index), f"{seen(name)} is not under [columns]{_near(name, plan)}"
+        elif query.keys_are_private:
+            kind = plan.columns[name].type
+            if kind not in ("text", "integer", "boolean"):
+                yield (
+                    (*here, index),
+                    f"must be text, integer or boolean for keys = 'private', but is {kind}",
+                )
         elif plan.columns[name].categories is None:
-            words = "is missing: groups are made of public categories, declared here, never of those found"
+            words = (
+                "is missing: groups are made of public categories, declared here; without them, ask for "
+                "groups = { keys = 'private' } in the query, which takes a delta"
+            )
             yield ("columns", name, "categories"), words
+    if query.keys_are_private:
+        return
     count = math.prod(len(plan.columns[name].categories or (0,)) for name in known)
     if count > MAX_KEYS:
         yield here, f"must make at most {MAX_KEYS:,} groups, got {count:,}"
+
+
+def _found_groups(plan: Plan, query: QueryTable, place: Place) -> Found:
+    groups = query.groups
+    if groups is None:
+        return
+    here = (*place, "groups")
+    if not query.by:
+        yield here, "goes with group_by: which columns make the groups?"
+    private = groups.keys == "private"
+    if private and not isinstance(plan.budget.value, ApproxDP):
+        yield (*here, "keys"), "must be 'public' unless the budget has a delta, which names of groups cost"
+    if groups.least is not None and not private:
+        yield (*here, "least"), "goes with keys = 'private'"
+    if groups.share is not None and not private and groups.top is None:
+        yield (*here, "share"), "goes with keys = 'private' or top, which are found at a cost"
+    if query.accuracy is not None and (private or groups.top is not None):
+        words = "must be left out where groups are found: give share, which pays for both"
+        yield (*place, "accuracy"), words
 
 
 def _method(query: QueryTable, place: Place) -> Found:
@@ -257,8 +337,8 @@ def _size(plan: Plan, query: QueryTable, place: Place) -> Found:
     if not issubclass(made, PublicSize):
         return
     needs = f"{query.statistic} needs a public number of rows"
-    if query.where or query.by:
-        key = "where" if query.where else "group_by"
+    if query.tested or query.by:
+        key = "where" if query.tested else "group_by"
         yield (*place, key), f"must be left out: {needs}, and that of a part is private; use {made.instead}"
     if plan.data.unit != "row":
         yield (
@@ -289,7 +369,7 @@ def _bind(plan: Plan) -> None:
     trial = plan.budget.value.share(1)
     for index in range(len(plan.queries)):
         try:
-            _ = bound(plan, index, trial).event
+            _ = charged(plan, index, trial).event
         except PlanError as error:
             problems += error.problems
         except SfumatoError as error:
@@ -300,20 +380,23 @@ def _bind(plan: Plan) -> None:
 
 def _header(plan: Plan) -> None:
     """Whether the file has the columns, if it is there; nothing but its header is read."""
-    from sfumato.data import files
-    from sfumato.data.file_bytes import look
+    from sfumato.data.tables import table_exists, table_format, table_header
 
-    if not plan.data_path.exists():
+    if not table_exists(plan.data_path):
         return
     try:
-        stored = dict(files.header(plan.data_path))
+        stored = dict(table_header(plan.data_path))
         # The types of a CSV file are guesses.
-        typed = look(plan.data_path).holds == "parquet"
+        typed = table_format(plan.data_path) != "csv"
     except SfumatoError as error:
         raise plan.error(("data", "path"), str(error)) from None
     found: list[tuple[Place, str]] = []
     for name, column in plan.columns.items():
-        if name not in stored:
+        if name in plan.derive:
+            if name in stored:
+                words = "is a column of the data already; give the derived one another name"
+                found.append((("derive", name), words))
+        elif name not in stored:
             close = difflib.get_close_matches(name, list(stored)[:10_000], n=1)
             near = f"; did you mean {close[0]}?" if close else ""
             found.append((("columns", name), f"is not a column of the data file{near}"))

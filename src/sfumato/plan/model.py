@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     PlainValidator,
     PrivateAttr,
@@ -17,61 +15,44 @@ from pydantic import (
 
 from sfumato.data.counts import MAX_ROWS
 from sfumato.plan.problems import Lines, Place, PlanError, Problem, problem_at
+from sfumato.plan.query_table import AccuracyTable, GroupsTable, QueryTable, Range, StatisticName, Table
 from sfumato.plan.values import (
     Bounds,
     Categories,
-    Increasing,
+    Expressed,
     Inside,
-    IntervalShare,
-    Method,
     Name,
-    Number,
-    OneOrMore,
-    Orders,
-    Pair,
     Positive,
-    Share,
     Text,
-    read_one_or_more,
-    read_pair,
+    parse_expression,
     seen,
     whole_number,
 )
 from sfumato.privacy import ZCDP, ApproxDP, Budget, Neighbours, PureDP
 
-MOST_QUERIES, MOST_COLUMNS, MOST_KEYS = 1000, 10_000, 20
-MOST_ROWS_PER_UNIT = 1_000_000
-ColumnType = Literal["integer", "real", "text", "boolean"]
-StatisticName = Literal[
-    "count",
-    "sum",
-    "mean",
-    "variance",
-    "proportion",
-    "histogram",
-    "quantiles",
-    "quantile",
-    "median",
-    "quartiles",
-    "deciles",
-    "most_common",
-    "first_passing",
-    "inverse_mean",
-    "exponential_mean",
-    "inverse_proportion",
+__all__ = [
+    "AccuracyTable",
+    "BudgetTable",
+    "ColumnTable",
+    "DataTable",
+    "GroupsTable",
+    "LedgerTable",
+    "Plan",
+    "QueryTable",
+    "Range",
+    "StatisticName",
 ]
+
+MOST_QUERIES, MOST_COLUMNS = 1000, 10_000
+MOST_DERIVED = 1000
+MOST_ROWS_PER_UNIT = 1_000_000
+ColumnType = Literal["integer", "real", "text", "boolean", "date", "datetime"]
 
 
 def _version(value: object) -> int:
     if type(value) is not int or value != 1:
         raise ValueError(f"must be 1, the version of plans that this program reads, got {seen(value)}")
     return value
-
-
-class Table(BaseModel):
-    """What all tables of a plan have in common: no unknown keys, no guessing of types, no changes."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
 
 class BudgetTable(Table):
@@ -103,11 +84,19 @@ class BudgetTable(Table):
 class DataTable(Table):
     """Where the data are, whose privacy is protected, and what is public about them."""
 
-    path: Name = Field(description="The CSV or Parquet file, relative to the plan.")
+    path: Name = Field(
+        description="The CSV, Parquet or Arrow file, a folder or a pattern, relative to the plan."
+    )
+    engine: Literal["polars", "duckdb", "spark"] | None = Field(
+        None, description="What reads the data where it is not one small file: Polars unless given."
+    )
     name: Name = Field(description="The public name that budgets attach to.")
     unit: Name = Field(description="Whose privacy is protected: 'row', or the column with a person's id.")
     rows_per_unit: whole_number(1, MOST_ROWS_PER_UNIT) | None = Field(  # type: ignore[valid-type]
         None, description="With an id column: at most so many rows of each person count."
+    )
+    groups_per_unit: whole_number(1, MOST_ROWS_PER_UNIT) | None = Field(  # type: ignore[valid-type]
+        None, description="With an id column: a person counts in at most so many groups of a query."
     )
     neighbours: Neighbours = Field(
         description="'substitution': the number of rows is public; 'add-remove': it is private."
@@ -134,146 +123,14 @@ class ColumnTable(Table):
 
     type: ColumnType = Field(description="What the column holds.")
     bounds: Bounds | None = Field(
-        None, description="[lower, upper] from public knowledge; values outside are clamped."
+        None,
+        description="[lower, upper] from public knowledge, numbers or dates; values outside are clamped.",
     )
     step: Positive | None = Field(None, description="The distance of possible values, such as 0.01.")
     categories: Categories | None = Field(None, description="All values that groups or cells are made of.")
     nulls: Literal["drop", "lower", "upper"] | None = Field(
         None, description="What becomes of missing values: left out, or counted as a bound."
     )
-
-
-class Range(Table):
-    """A condition on numbers: between two ends, both included."""
-
-    between: Pair = Field(description="[low, high], both included.")
-
-
-def _condition(value: object) -> Any:
-    if isinstance(value, Range | tuple):
-        return value
-    if isinstance(value, dict):
-        if set(value) != {"between"}:
-            raise ValueError("must be a category, a list of them, or { between = [low, high] }")
-        return Range.model_construct(between=read_pair(value["between"]))
-    return read_one_or_more(value)
-
-
-Condition = Annotated[
-    Any,
-    PlainValidator(_condition),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": ["string", "integer", "boolean"]},
-                {"type": "array", "items": {"type": ["string", "integer", "boolean"]}, "minItems": 1},
-                {
-                    "type": "object",
-                    "required": ["between"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "between": {
-                            "type": "array",
-                            "items": {"type": "number"},
-                            "minItems": 2,
-                            "maxItems": 2,
-                        }
-                    },
-                },
-            ]
-        }
-    ),
-]
-
-
-class AccuracyTable(Table):
-    """A wanted accuracy, which decides how much of the budget a query takes."""
-
-    error: Positive | None = Field(None, description="The largest error, in units of the answer.")
-    rank_error: Positive | None = Field(None, description="For quantiles: the largest error in ranks.")
-    confidence: Inside = Field(0.95, validate_default=True, description="With which the error is kept.")
-
-    @model_validator(mode="after")
-    def _one_target(self) -> "AccuracyTable":
-        if (self.error is None) == (self.rank_error is None):
-            raise ValueError("must name one of error and rank_error")
-        return self
-
-
-class QueryTable(Table):
-    """One statistic to release, of all rows, of some, or of each group."""
-
-    name: Name | None = Field(None, description="What the result is called; said by itself unless given.")
-    statistic: StatisticName = Field(description="What is computed.")
-    column: Name | None = Field(None, description="Of which column; a count of rows needs none.")
-    where: dict[Name, Condition] = Field(
-        default_factory=dict, description="Which rows count: conditions on declared columns, all to be met."
-    )
-    by: tuple[Name, ...] = Field(
-        (),
-        alias="group_by",
-        strict=False,
-        max_length=MOST_KEYS,
-        description="Columns whose declared categories are the groups.",
-    )
-    share: Share | None = Field(None, description="The share of the whole budget that this query gets.")
-    accuracy: AccuracyTable | None = Field(None, description="Or the accuracy that is wanted.")
-    n_hint: whole_number(1, MAX_ROWS) | None = Field(  # type: ignore[valid-type]
-        None, description="A public guess of how many rows count, in each group where there are groups."
-    )
-    nulls: Literal["drop", "lower", "upper"] | None = Field(
-        None, description="Missing values, where other than the column says."
-    )
-    noise: Literal["auto", "laplace", "gaussian"] | None = Field(None, description="Which noise is added.")
-    interval_share: IntervalShare | None = Field(
-        None, description="The part of this query's budget that makes its interval narrow, or 'auto'."
-    )
-    probs: Orders | None = Field(None, description="quantiles: the orders, each inside (0, 1).")
-    prob: Inside | None = Field(None, description="quantile: the order, inside (0, 1).")
-    method: Method | None = Field(None, description="quantiles, most_common: the method and its options.")
-    step: Positive | None = Field(None, description="quantiles: the distance of possible answers.")
-    bounds: Bounds | None = Field(None, description="Bounds other than those of the column.")
-    bins: whole_number(1, 2**20) | None = Field(  # type: ignore[valid-type]
-        None, description="histogram: so many equal bins between the bounds."
-    )
-    edges: Increasing | None = Field(None, description="histogram: bins between these edges.")
-    categories: Categories | None = Field(
-        None, description="histogram, most_common: categories other than those of the column."
-    )
-    other: Annotated[bool, Field(strict=True)] | None = Field(
-        None, description="histogram: whether values that are no category are counted together."
-    )
-    equals: OneOrMore | None = Field(None, description="count, proportion: the categories that count.")
-    between: Pair | None = Field(None, description="count, proportion: the range that counts.")
-    picks: whole_number(1, 2**20) | None = Field(  # type: ignore[valid-type]
-        None, description="most_common: how many categories are chosen."
-    )
-    at: Increasing | None = Field(None, description="first_passing: increasing thresholds.")
-    passes: whole_number(0, 2**59) | None = Field(  # type: ignore[valid-type]
-        None, description="first_passing: the count that must be passed."
-    )
-    from_above: Annotated[bool, Field(strict=True)] | None = Field(
-        None, description="first_passing: whether to look from the highest threshold down."
-    )
-    points: whole_number(1, 2**40) | None = Field(  # type: ignore[valid-type]
-        None, description="inverse_mean: how many cells divide the bounds."
-    )
-    radius: Number | None = Field(
-        None, description="inverse_mean, inverse_proportion: the radius of smoothing."
-    )
-    recalibrated: Annotated[bool, Field(strict=True)] | None = Field(
-        None, description="inverse_proportion: whether weights fall as fast as the exact cost allows."
-    )
-
-    @property
-    def title(self) -> str:
-        """The name given, or what is asked in words."""
-        if self.name is not None:
-            return self.name
-        words = self.statistic.replace("_", " ")
-        column = f" of {self.column}" if self.column is not None else " of rows"
-        groups = f" by {', '.join(self.by)}" if self.by else ""
-        return words + column + groups
 
 
 class Plan(Table):
@@ -289,6 +146,7 @@ class Plan(Table):
         budget: what all queries may cost together; its `value` is a PureDP, an ApproxDP or a ZCDP.
         ledger: where spending is recorded.
         columns: the public facts of the columns, by name.
+        derive: columns that are computed from others, by expressions in text.
         queries: the statistics, in order.
 
     >>> from sfumato.plan import parse
@@ -316,6 +174,11 @@ class Plan(Table):
     )
     columns: dict[Name, ColumnTable] = Field(
         min_length=1, max_length=MOST_COLUMNS, description="The public facts of the columns, by name."
+    )
+    derive: dict[Name, Expressed] = Field(
+        default_factory=dict,
+        max_length=MOST_DERIVED,
+        description="Columns computed from others, by name: an expression such as 'salary / hours'.",
     )
     queries: tuple[QueryTable, ...] = Field(
         min_length=1, max_length=MOST_QUERIES, strict=False, description="The statistics to release."
@@ -368,16 +231,34 @@ class Plan(Table):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns that the queries need, in the order of the plan, and that of the ids."""
-        asked = {name for query in self.queries for name in (query.column, *query.where, *query.by)}
-        asked |= {None if self.data.unit == "row" else self.data.unit, self._counted}
-        return tuple(name for name in self.columns if name in asked)
+        """The columns of the data that the queries need, in the order of the plan, and that of the ids."""
+        uses = {name: expression.columns for name, expression in self.derived.items()}
+        asked = {used for name in self.asked for used in uses.get(name, (name,))}
+        return tuple(name for name in self.columns if name in asked and name not in uses)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that the queries name, derived ones included, and that of the ids."""
+        named = {name for query in self.queries for name in (query.column, *query.tested, *query.by)}
+        named |= {None if self.data.unit == "row" else self.data.unit, self._counted}
+        return tuple(name for name in self.columns if name in named)
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        """The derived columns that queries name, as expressions."""
+        named = {name for query in self.queries for name in (query.column, *query.tested, *query.by)}
+        return {name: parse_expression(text) for name, text in self.derive.items() if name in named}
+
+    @property
+    def counted(self) -> str:
+        """The column of the data that stands for a row where only rows are counted."""
+        return next((name for name in self.columns if name not in self.derive), next(iter(self.columns)))
 
     @property
     def _counted(self) -> str | None:
         """A column for counts of rows, which need some column to count and ask for none."""
-        bare = any(query.column is None and not query.by and not query.where for query in self.queries)
-        return next(iter(self.columns)) if bare else None
+        bare = any(query.column is None and not query.by and not query.tested for query in self.queries)
+        return self.counted if bare else None
 
     @property
     def size_is_public(self) -> bool:

@@ -1,7 +1,7 @@
 """What a plan would cost and how accurate it would be, before anything is read or paid."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,7 @@ from sfumato.checks import checked_confidence, compact, decimal, whole
 from sfumato.data.counts import MAX_ROWS
 from sfumato.errors import SfumatoError
 from sfumato.plan.allocation import allocate
-from sfumato.plan.binding import assumed_rows, bound, groups
+from sfumato.plan.binding import assumed_rows, bound, charged, groups
 from sfumato.plan.checking import check
 from sfumato.plan.model import Plan
 from sfumato.privacy import Amount, ApproxDP, Budget
@@ -32,7 +32,8 @@ class QueryPreview:
         statistic, column: what is asked of what.
         where: the conditions, as (column, words).
         by: the columns of the groups.
-        groups: how many groups there are, which cost this once together; 1 without groups.
+        groups: how many groups there are, which cost this once together; 1 without groups, 0 where the data
+            hold their keys.
         cost: of the query; nothing for a public number.
         accuracy: in words, for each group where there are groups.
         error: how far the answer is off, in its own units; None for quantiles and choices.
@@ -58,6 +59,11 @@ class QueryPreview:
     rows: int | None
     guess: bool
     described: str
+
+    @property
+    def in_each(self) -> str:
+        """For which groups the accuracy is told."""
+        return f"in each of {self.groups:,} groups" if self.groups else "in each group that is named"
 
     def to_dict(self) -> dict[str, Any]:
         """The same in JSON's types, with exact costs."""
@@ -185,9 +191,12 @@ def preview(
     cap = plan.budget.value if budget is None else budget
     allocation = allocate(plan, rows, cap)
     queries = [bound(plan, i, part, rows) for i, part in enumerate(allocation.budgets)]
-    batch = Batch(tuple(queries), plan.data.neighbours, cap if isinstance(cap, ApproxDP) else None)
+    paid = tuple(charged(plan, i, part, rows) for i, part in enumerate(allocation.budgets))
+    batch = Batch(paid, plan.data.neighbours, cap if isinstance(cap, ApproxDP) else None)
     price = batch.cost if isinstance(batch.cost, Amount) else Amount.of(batch.cost)
-    foreseen = tuple(_foreseen(plan, i, query, rows, level) for i, query in enumerate(queries))
+    foreseen = tuple(
+        replace(_foreseen(plan, i, query, rows, level), cost=paid[i].cost) for i, query in enumerate(queries)
+    )
     words = batch.composition
     return PlanPreview(plan.title, plan.data.name, cap, price, words, allocation.factor, level, foreseen)
 
@@ -214,7 +223,7 @@ def _foreseen(plan: Plan, index: int, query: Any, rows: int | None, confidence: 
         name=table.title,
         statistic=table.statistic,
         column=query.column,
-        where=tuple(query.among)[: len(table.where)],
+        where=tuple(query.among)[: 1 if isinstance(table.where, str) else len(table.where)],
         by=table.by,
         groups=groups(plan, table),
         cost=query.cost,
@@ -236,7 +245,7 @@ def _describable(query: Any) -> bool:
 
 def _row(query: QueryPreview) -> tuple[str, str, str]:
     about = "" if query.rows is None else f", {query.rows:,} rows{' *' * query.guess}"
-    each = f" in each of {query.groups:,} groups" if query.by else ""
+    each = f" {query.in_each}" if query.by else ""
     return printable(query.name), _amount_words(query.cost), query.accuracy + each + about
 
 

@@ -6,10 +6,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from sfumato.checks import compact
-from sfumato.data.conditions import Between
 from sfumato.data.field import Field
 from sfumato.errors import MissingBounds, SfumatoError
-from sfumato.plan.model import Plan, QueryTable, Range
+from sfumato.plan.model import Plan, QueryTable
 from sfumato.plan.problems import Place, PlanError
 from sfumato.plan.reading import keys
 from sfumato.privacy import Budget
@@ -30,7 +29,9 @@ from sfumato.statistics import (
     Variance,
 )
 
-_ANY = frozenset({"name", "statistic", "column", "where", "by", "share", "accuracy", "n_hint", "nulls"})
+_ANY = frozenset(
+    {"name", "statistic", "column", "where", "by", "groups", "share", "accuracy", "n_hint", "nulls"}
+)
 # What budgets are called in a plan.
 _BUDGETS = {
     "a PureDP": "an epsilon",
@@ -97,7 +98,7 @@ def column_of(plan: Plan, query: QueryTable) -> str:
     """The column that is asked about; for a count of rows one that the query or another needs anyway."""
     if query.column is not None:
         return query.column
-    return next(iter((*query.by, *query.where, *plan.columns)))
+    return next(iter((*query.by, *query.tested, plan.counted)))
 
 
 def build(plan: Plan, index: int, budget: Budget) -> Query:
@@ -126,11 +127,15 @@ def build(plan: Plan, index: int, budget: Budget) -> Query:
 def ask(plan: Plan, index: int, budget: Budget) -> Question:
     """The question of a query of the plan, with a budget."""
     query = plan.queries[index]
-    where = {
-        name: Between(*condition.between) if isinstance(condition, Range) else condition
-        for name, condition in query.where.items()
-    }
-    return Question(query=build(plan, index, budget), where=where, by=query.by, name=query.title)
+    facts: dict[str, Any] = {} if query.groups is None else {"groups": query.groups.given}
+    try:
+        return Question(
+            query=build(plan, index, budget), where=query.condition, by=query.by, name=query.title, **facts
+        )
+    except PlanError:
+        raise
+    except SfumatoError as error:
+        raise refusal(plan, index, error) from None
 
 
 def fields(plan: Plan) -> dict[str, Field]:
@@ -154,7 +159,8 @@ def fields(plan: Plan) -> dict[str, Field]:
     >>> fields(plan)["age"].bounds
     (0, 120)
     """
-    return {name: declared_field(plan, name) for name in plan.needed}
+    derived = [name for name in plan.derived if name in plan.columns]
+    return {name: declared_field(plan, name) for name in (*plan.needed, *derived)}
 
 
 def declared_field(plan: Plan, name: str) -> Field:

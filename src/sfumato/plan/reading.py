@@ -14,11 +14,13 @@ from pydantic_core import ErrorDetails
 
 from sfumato.plan.model import (
     MOST_COLUMNS,
+    MOST_DERIVED,
     MOST_QUERIES,
     AccuracyTable,
     BudgetTable,
     ColumnTable,
     DataTable,
+    GroupsTable,
     LedgerTable,
     Plan,
     QueryTable,
@@ -66,12 +68,17 @@ _TABLES: list[tuple[tuple[Any, ...], type[BaseModel]]] = [
     (("columns", str), ColumnTable),
     (("queries", int), QueryTable),
     (("queries", int, "accuracy"), AccuracyTable),
+    (("queries", int, "groups"), GroupsTable),
 ]
 # What people write for a key that has another name here.
 _MEANT = {
     "by": "group_by",
     "groupby": "group_by",
     "filter": "where",
+    "derived": "derive",
+    "expressions": "derive",
+    "backend": "engine",
+    "pyspark": "spark",
     "quantiles": "probs",
     "eps": "epsilon",
     "kind": "type",
@@ -170,7 +177,7 @@ def parse(text: str, *, path: str | Path = "plan.toml") -> Plan:
         # Another version may have other keys: what else is unknown to this one tells nothing.
         words = f"must be 1, the version of plans that this program reads, got {seen(tree['version'])}"
         raise PlanError([problem_at(place.name, lines, ("version",), words)])
-    for key, most in (("queries", MOST_QUERIES), ("columns", MOST_COLUMNS)):
+    for key, most in (("queries", MOST_QUERIES), ("columns", MOST_COLUMNS), ("derive", MOST_DERIVED)):
         listed = tree.get(key)
         if isinstance(listed, list | dict) and len(listed) > most:
             beyond = list(listed)[most] if isinstance(listed, dict) else most

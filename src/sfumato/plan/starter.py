@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sfumato.data.column import Kind
 from sfumato.data.file_faults import is_number
+from sfumato.data.file_types import FileKind
 from sfumato.errors import InvalidParameter
 from sfumato.plan.queries import KINDS
 from sfumato.release import printable
@@ -29,11 +29,13 @@ title = {title}
 
 [data]
 path = {path}
+# engine = "duckdb"    # or "spark": what reads the data; Polars unless given
 name = {name}    # the public name that budgets attach to: one name for the same people
 # Whose privacy is protected? "row" if each row is one person. Else the column with the person's id, and then
 # also rows_per_unit: at most so many rows of each person are used.
 unit = "row"
 # rows_per_unit = 3
+# groups_per_unit = 2    # and in at most so many groups of a query
 # May others know how many rows there are? "substitution": yes, it is public. "add-remove": no, it is hidden.
 # fill in:
 # neighbours = "add-remove"
@@ -68,8 +70,14 @@ type = "{kind}"{guess}
 # fill in, if a query counts it, or has it in where or group_by:
 # categories = [{example}]
 """
+_DATES = """
+[columns.{name}]
+type = "{kind}"
+# fill in, if a query needs means or quantiles of it:
+# bounds = [2020-01-01, 2020-12-31]
+"""
 _OTHER = """
-# [columns.{name}] has a type that is not a number, text, true or false, and cannot be used.
+# [columns.{name}] has a type that is not a number, text, a date, true or false, and cannot be used.
 """
 _QUERIES = """
 # The queries, each with a name, a statistic, a column and a share of the budget (equal shares if none says).
@@ -103,7 +111,7 @@ def starter(path: str | Path, *, beside: str | Path | None = None) -> str:
         No value of the data goes into it. It is TOML, and `check` says what is still missing.
 
     Args:
-        path: the CSV or Parquet file.
+        path: the CSV, Parquet or Arrow file, a folder of such files, or a pattern.
         beside: the file that the plan will be written to; plan.toml in the folder of the data unless given.
 
     Raises:
@@ -121,19 +129,23 @@ def starter(path: str | Path, *, beside: str | Path | None = None) -> str:
     # nulls = "drop"    # missing values: left out, or counted as "lower" or "upper" bound
     <BLANKLINE>
     """
-    from sfumato.data import files
-    from sfumato.data.file_bytes import look
+    from sfumato.data.tables import table_format, table_header
 
     file = Path(path)
     target = file.with_name("plan.toml") if beside is None else Path(beside)
-    columns = files.header(file)
+    columns = table_header(file)
     if any(map(is_number, (column for column, _ in columns))):
         raise InvalidParameter(
             "the first line of the file must name its columns, but it holds a number, as a line of data: "
             "give the columns names, so that no value gets into the plan"
         )
-    typed = look(file).holds == "parquet"
-    name = re.sub(r"(\.csv|\.parquet|\.pq|\.gz)+$", "", file.name, flags=re.IGNORECASE) or "data"
+    typed = table_format(file) != "csv"
+    ending = r"(\.csv|\.parquet|\.pq|\.gz|\.arrow|\.feather|\.ipc)+$"
+    bare = re.sub(ending, "", file.name, flags=re.IGNORECASE)
+    # A pattern is no name; the folder that it is in has one.
+    name = (
+        file.absolute().parent.name if re.search(r"[*?\[]", bare) and not file.exists() else bare
+    ) or "data"
     head = _HEAD.format(
         schema=SCHEMA_FILE,
         plan=printable(target.name),
@@ -151,7 +163,7 @@ def _from(folder: Path, file: Path) -> str:
         return str(file.absolute())
 
 
-def _columns(columns: tuple[tuple[str, Kind | None], ...], *, typed: bool) -> Iterator[str]:
+def _columns(columns: tuple[tuple[str, FileKind | None], ...], *, typed: bool) -> Iterator[str]:
     guess = "" if typed else "  # a guess from the first rows: say what the column may hold"
     for name, kind in columns:
         key = _key(name)
@@ -160,11 +172,13 @@ def _columns(columns: tuple[tuple[str, Kind | None], ...], *, typed: bool) -> It
         elif kind in ("text", "boolean"):
             example = '"first", "second"' if kind == "text" else "true, false"
             yield _WORDS.format(name=key, kind=kind, guess=guess, example=example)
+        elif kind is not None:
+            yield _DATES.format(name=key, kind=kind)
         else:
             yield _OTHER.format(name=key)
 
 
-def _queries(columns: tuple[tuple[str, Kind | None], ...]) -> str:
+def _queries(columns: tuple[tuple[str, FileKind | None], ...]) -> str:
     numbers = [name for name, kind in columns if kind in ("integer", "real")]
     words = [name for name, kind in columns if kind == "text"]
     mean = ""

@@ -12,9 +12,12 @@ from pydantic import AfterValidator, PlainValidator, StringConstraints, WithJson
 
 from sfumato.checks import exact
 from sfumato.data.column import Category
+from sfumato.data.moments import moment_number, reading
 from sfumato.errors import InvalidParameter
 
 Real = int | Fraction
+# A number as a column holds, or a date, for columns of these.
+End = Any
 MOST_ITEMS = 100_000
 
 
@@ -49,6 +52,36 @@ def read_number(value: object) -> Real:
         return exact("it", value)
     except InvalidParameter:
         raise ValueError("must be a number of at most a few hundred digits, got a longer one") from None
+
+
+def read_end(value: object) -> End:
+    """A number, or a date or datetime: of TOML itself or as ISO text."""
+    if isinstance(value, str):
+        for read in (datetime.date.fromisoformat, datetime.datetime.fromisoformat):
+            try:
+                return read(value)
+            except ValueError:
+                continue
+        raise ValueError(f"must be a number, got {seen(value)}, or a date such as 2020-01-31")
+    return value if isinstance(value, datetime.date) else read_number(value)
+
+
+def _of_one_kind(value: object, ends: tuple[End, ...]) -> tuple[End, ...]:
+    kinds = {reading(end) for end in ends}
+    if kinds == {"date", "datetime"}:
+        # A day among datetimes is its start.
+        midnight = datetime.time()
+        return tuple(
+            end if isinstance(end, datetime.datetime) else datetime.datetime.combine(end, midnight)
+            for end in ends
+        )
+    if len(kinds) > 1:
+        raise ValueError(f"must be all numbers, all dates or all datetimes, got {seen(value)}")
+    return ends
+
+
+def _number_of(end: End) -> Any:
+    return end if reading(end) == "number" else moment_number(end)
 
 
 def read_positive(value: object) -> Real:
@@ -101,10 +134,10 @@ def read_numbers(value: object) -> tuple[Real, ...]:
     return _items(value, "numbers", read_number)
 
 
-def read_increasing(value: object) -> tuple[Real, ...]:
-    """A list of numbers, each above the one before."""
-    listed = read_numbers(value)
-    if any(low >= high for low, high in pairwise(listed)):
+def read_increasing(value: object) -> tuple[End, ...]:
+    """A list of numbers or dates, each above the one before."""
+    listed = _of_one_kind(value, _items(value, "numbers", read_end))
+    if any(low >= high for low, high in pairwise(map(_number_of, listed))):
         raise ValueError(f"must be increasing numbers, got {seen(value)}")
     return listed
 
@@ -117,17 +150,17 @@ def read_orders(value: object) -> tuple[Real, ...]:
     return listed
 
 
-def read_pair(value: object) -> tuple[Real, Real]:
+def read_pair(value: object) -> tuple[End, End]:
     """A lower and an upper end."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError(f"must be two numbers, [lower, upper], got {seen(value)}")
-    low, high = (read_number(end) for end in value)
-    if low > high:
+    low, high = _of_one_kind(value, tuple(read_end(end) for end in value))
+    if _number_of(low) > _number_of(high):
         raise ValueError(f"must be [lower, upper] with the lower number first, got {seen(value)}")
     return low, high
 
 
-def read_bounds(value: object) -> tuple[Real, Real]:
+def read_bounds(value: object) -> tuple[End, End]:
     """Two different ends."""
     low, high = read_pair(value)
     if low == high:
@@ -190,6 +223,24 @@ def _plain(option: object) -> object:
     return option if isinstance(option, str | bool) else read_number(option)
 
 
+def parse_expression(text: str) -> Any:
+    """The expression that a text says."""
+    from sfumato.data.expression_text import parse
+
+    return parse(text)
+
+
+def expression_text(value: object) -> str:
+    """A text that is an expression; refused with the place where it is none."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be an expression in quotes, such as 'salary / hours', got {seen(value)}")
+    try:
+        parse_expression(value)
+    except InvalidParameter as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
 def _printable(text: str) -> str:
     if not text.isprintable() or not text.strip():
         raise ValueError("must be printable characters on one line")
@@ -205,7 +256,8 @@ def _clean(text: str) -> str:
 _NUMBER = {"type": "number"}
 _ORDER: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _CATEGORY: dict[str, Any] = {"type": ["string", "integer", "boolean"]}
-_TWO: dict[str, Any] = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+_END: dict[str, Any] = {"type": ["number", "string"]}
+_TWO: dict[str, Any] = {"type": "array", "items": _END, "minItems": 2, "maxItems": 2}
 _LIST: dict[str, Any] = {"type": "array", "items": _CATEGORY, "minItems": 1, "uniqueItems": True}
 _SHARE: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 
@@ -218,6 +270,7 @@ def whole_number(least: int, most: int) -> Any:
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
 Text = Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_clean)]
+Expressed = Annotated[str, PlainValidator(expression_text), WithJsonSchema({"type": "string"})]
 Number = Annotated[Real, PlainValidator(read_number), WithJsonSchema(_NUMBER)]
 Positive = Annotated[
     Real, PlainValidator(read_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
@@ -229,17 +282,17 @@ Inside = Annotated[
 ]
 Share = Annotated[Real, PlainValidator(read_share), WithJsonSchema(_SHARE)]
 Increasing = Annotated[
-    tuple[Real, ...],
+    tuple[End, ...],
     PlainValidator(read_increasing),
-    WithJsonSchema({"type": "array", "items": _NUMBER, "minItems": 1}),
+    WithJsonSchema({"type": "array", "items": _END, "minItems": 1}),
 ]
 Orders = Annotated[
     tuple[Real, ...],
     PlainValidator(read_orders),
     WithJsonSchema({"type": "array", "items": _ORDER, "minItems": 1}),
 ]
-Pair = Annotated[tuple[Real, Real], PlainValidator(read_pair), WithJsonSchema(_TWO)]
-Bounds = Annotated[tuple[Real, Real], PlainValidator(read_bounds), WithJsonSchema(_TWO)]
+Pair = Annotated[tuple[End, End], PlainValidator(read_pair), WithJsonSchema(_TWO)]
+Bounds = Annotated[tuple[End, End], PlainValidator(read_bounds), WithJsonSchema(_TWO)]
 Categories = Annotated[tuple[Category, ...], PlainValidator(read_categories), WithJsonSchema(_LIST)]
 OneOrMore = Annotated[
     tuple[Category, ...], PlainValidator(read_one_or_more), WithJsonSchema({"anyOf": [_CATEGORY, _LIST]})

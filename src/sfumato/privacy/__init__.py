@@ -14,6 +14,7 @@ from sfumato.privacy.composition import Composition, compose
 from sfumato.privacy.conversions import pure_to_zcdp, zcdp_delta, zcdp_epsilon, zcdp_rho, zcdp_to_approx
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP, budget_from_dict
 from sfumato.privacy.events import (
+    ApproxEvent,
     BoundedNoiseEvent,
     ComposedEvent,
     ConcentratedEvent,
@@ -34,6 +35,7 @@ __all__ = [
     "Accountant",
     "Amount",
     "ApproxDP",
+    "ApproxEvent",
     "BoundedNoiseEvent",
     "Budget",
     "ComposedEvent",

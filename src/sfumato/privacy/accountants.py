@@ -14,10 +14,10 @@ from typing import Protocol
 
 from sfumato.checks import decimal
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported
-from sfumato.privacy.composition import approx_satisfied
+from sfumato.privacy.composition import approx_satisfied, stated_delta
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP
-from sfumato.privacy.events import Event, flatten
+from sfumato.privacy.events import ApproxEvent, Event, flatten
 
 __all__ = ["Accountant", "PureAccountant", "SummedAccountant", "ZCDPAccountant", "accountant_for"]
 
@@ -206,12 +206,10 @@ class SummedAccountant(_Filter):
         self.cap = cap
 
     def price(self, event: Event, cost: Budget | None = None) -> Amount:
-        """The pure epsilon of the event, or the stated cost if the event provably satisfies it."""
+        """What the event itself states, or the stated cost if the event provably satisfies it."""
         needed = pure_epsilon(event)
         if cost is None:
-            if needed is None:
-                raise NotSupported(f"a summed budget needs the (epsilon, delta) cost of {event!r}")
-            return Amount(epsilon=needed)
+            return _summed(event)
         if isinstance(cost, PureDP):
             if needed is None or cost.epsilon < needed:
                 raise InvalidParameter(f"cost must cover the event {event!r}, got cost={cost!r}")
@@ -221,6 +219,15 @@ class SummedAccountant(_Filter):
         if not approx_satisfied(event, cost):
             raise InvalidParameter(f"cost must cover the event {event!r}, got cost={cost!r}")
         return Amount.of(cost)
+
+
+def _summed(event: Event) -> Amount:
+    parts = flatten([event])
+    costs = [part.epsilon if isinstance(part, ApproxEvent) else part.pure_epsilon for part in parts]
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
+        raise NotSupported(f"a summed budget needs the (epsilon, delta) cost of {event!r}")
+    return Amount(epsilon=sum(known, Fraction(0)), delta=stated_delta(parts))
 
 
 def pure_epsilon(event: Event) -> Fraction | None:

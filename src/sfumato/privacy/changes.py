@@ -4,9 +4,11 @@ from fractions import Fraction
 
 from sfumato.checks import boolean, shown, whole
 from sfumato.errors import InvalidParameter
+from sfumato.laws.coins import exp_bounds
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.privacy.definitions import ZCDP, ApproxDP, Budget, PureDP
 from sfumato.privacy.events import (
+    ApproxEvent,
     BoundedNoiseEvent,
     ComposedEvent,
     ConcentratedEvent,
@@ -20,6 +22,7 @@ from sfumato.privacy.events import (
 )
 
 MAX_CHANGES = 10**6
+_BITS = 64
 
 
 def checked_changes(changes: object) -> int:
@@ -69,8 +72,9 @@ def for_changes(event: Event, changes: int) -> Event:
     Guarantee:
         If `event` is true of one row that is added or removed, the result is true of `changes` of them, m in
         number, in one table or in several that the mechanism is run on independently: sensitivities,
-        epsilons and ranges m times, squared sensitivities and rhos :math:`m^2` times.
-        Proof: docs/proofs/parts.md.
+        epsilons and ranges m times, squared sensitivities and rhos :math:`m^2` times; an approximate bound is
+        :math:`(m\varepsilon, \delta (e^{m\varepsilon}-1)/(e^\varepsilon-1))`, rounded up.
+        Proof: docs/proofs/parts.md, and docs/proofs/composition.md, lemma 5, for an approximate bound.
 
     Args:
         event: what was done, as it is charged for one row.
@@ -78,7 +82,7 @@ def for_changes(event: Event, changes: int) -> Event:
 
     Raises:
         InvalidParameter: `changes` is no whole number from 1 to 1,000,000, `event` is no event, or the
-            result is beyond what an event can state.
+            result is beyond what an event can state, such as a delta of 1 or more.
 
     References:
         [DR14], theorem 2.2; [BS16], proposition 1.9.
@@ -110,4 +114,26 @@ def _scaled(event: Event, count: int) -> Event:
         return ConcentratedEvent(event.rho * count**2, event.name)
     if isinstance(event, BoundedNoiseEvent):
         return BoundedNoiseEvent(event.sensitivity * count, event.bound, event.power, event.queries)
+    if isinstance(event, ApproxEvent):
+        return ApproxEvent(event.epsilon * count, _group_delta(event, count), event.name)
     raise InvalidParameter(f"event must be a privacy event, got {shown(event)}")
+
+
+def _group_delta(event: ApproxEvent, count: int) -> Fraction:
+    """At least delta (1 + e^epsilon + ... + e^((count-1) epsilon)), by at most 2^-60 of it; at most 1."""
+    # A sum beyond 1 is refused by the event, however far beyond.
+    if (count - 1) * event.epsilon > 2 * _BITS:
+        return Fraction(1)
+    # Enough bits that 1 - e^-epsilon keeps 64 of them, and so does e^-(count-1)epsilon.
+    small = max(0, event.epsilon.denominator.bit_length() - event.epsilon.numerator.bit_length())
+    precision = 4 * _BITS + 2 * small
+    unit = 1 << precision
+    growth = Fraction(unit, exp_bounds((count - 1) * event.epsilon, precision)[0])
+    terms = Fraction(
+        unit - exp_bounds(count * event.epsilon, precision)[0], unit - exp_bounds(event.epsilon, precision)[1]
+    )
+    delta = event.delta * growth * terms
+    shift = _BITS + delta.denominator.bit_length() - delta.numerator.bit_length()
+    if delta >= 1:
+        return Fraction(1)
+    return Fraction(-(-(delta.numerator << shift) // delta.denominator), 1 << shift)

@@ -12,10 +12,12 @@ from sfumato.privacy.conversions import decimal_up, log_fraction, log_zcdp_delta
 from sfumato.privacy.definitions import ApproxDP
 from sfumato.privacy.events import (
     MAX_QUERIES,
+    ApproxEvent,
     BoundedNoiseEvent,
     Event,
     FreeEvent,
     GaussianEvent,
+    PureEvent,
     flatten,
     scalar_shift,
 )
@@ -25,6 +27,8 @@ __all__ = ["Composition", "compose"]
 
 # The range of `zcdp_epsilon`.
 MIN_RHO, MAX_RHO = Fraction(1, 10**300), Fraction(10**12)
+# Bits that are kept of what is left of a delta.
+_DIGITS = 256
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,12 +79,12 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
 
     Raises:
         InvalidParameter: delta out of range, or something that is not an event.
-        NotSupported: the events together cost more than rho = 1e12, or bounded noise is mixed with noise of
-            another kind and no PLD can be had.
+        NotSupported: the events together cost more than rho = 1e12, their own deltas pass delta, or bounded
+            noise is mixed with noise of another kind and no PLD can be had.
 
     References:
-        [DR14] for sums, [CKS20] for zCDP, [BW18] for Gaussians, [Meiser18] for privacy-loss buckets;
-        docs/proofs/composition.md.
+        [DR14] for sums, [CKS20] for zCDP, [BW18] for Gaussians, [Meiser18] for privacy-loss buckets, [KOV15]
+        for approximate bounds; docs/proofs/composition.md.
 
     >>> from sfumato.privacy.events import GaussianEvent
     >>> compose([GaussianEvent(2**20, 14 * 2**20, coordinates=2)] * 5, delta=1e-6).method
@@ -91,19 +95,18 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
     if not batch:
         free = decimal_up(0.0)
         return Composition(ApproxDP(free, target), "pure sum", {"pure sum": free})
+    left = _left_of(target, batch)
+    if left is None:
+        stated = decimal(stated_delta(batch))
+        raise NotSupported(f"delta={decimal(target)} is below the deltas of the events, together {stated}")
     considered: dict[str, Fraction] = {}
-    costs = [event.pure_epsilon for event in batch]
+    surely = [_but_for_delta(event) for event in batch]
+    costs = [event.pure_epsilon for event in surely]
     pure = [cost for cost in costs if cost is not None]
     if len(pure) == len(costs):
-        considered["pure sum"] = sum(pure, Fraction(0))
-    bounded = [event for event in batch if isinstance(event, BoundedNoiseEvent)]
-    if not bounded:
-        considered["zCDP"] = _zcdp_epsilon(batch, target)
-    elif len(bounded) + len(pure) == len(batch) and (alike := _alike(bounded)) is not None:
-        considered["bounded noise"] = sum(pure, bounded_epsilon(alike, target))
-    gaussians = [event for event in batch if isinstance(event, GaussianEvent)]
-    if gaussians and len(gaussians) + len(pure) == len(batch):
-        considered["Gaussian"] = sum(pure, _gaussian_epsilon(gaussians, target))
+        considered["pure sum" if surely == batch else "approximate sum"] = sum(pure, Fraction(0))
+    if left:
+        considered |= _noise_epsilons(surely, pure, left)
     try:
         from sfumato.privacy.pld import pld_epsilon  # here: it alone needs the optional package
 
@@ -111,45 +114,97 @@ def compose(events: Iterable[Event], *, delta: Number) -> Composition:
     except (MissingExtra, NotSupported):
         pass
     if not considered:
+        if not left:
+            raise NotSupported(f"delta={decimal(target)} is all taken by the deltas of the events")
         raise NotSupported("no proof covers this batch: bounded noise with noise of another kind needs a PLD")
     method = min(considered, key=lambda name: considered[name])
     return Composition(ApproxDP(considered[method], target), method, considered)
+
+
+def stated_delta(events: Iterable[Event]) -> Fraction:
+    """The sum of the deltas of approximate events: with this probability at most some bound fails."""
+    return sum((event.delta for event in flatten(events) if isinstance(event, ApproxEvent)), Fraction(0))
+
+
+def _but_for_delta(event: Event) -> Event:
+    # But for a probability of delta it is randomised response: docs/proofs/composition.md, lemma 4.
+    return PureEvent(event.epsilon, event.name) if isinstance(event, ApproxEvent) else event
+
+
+def _left_of(delta: Fraction, events: Sequence[Event]) -> Fraction | None:
+    """What the others may fail with, given that no approximate bound does; None if these fail too often."""
+    stated = stated_delta(events)
+    if stated > delta:
+        return None
+    return _shortened((delta - stated) / (1 - stated)) if stated else delta
+
+
+def _shortened(value: Fraction) -> Fraction:
+    """Not above, by 2^-255 of it; sums of many deltas have more digits than a parameter may have."""
+    if value < MIN_RHO:
+        return Fraction(0)
+    shift = _DIGITS + value.denominator.bit_length() - value.numerator.bit_length()
+    return Fraction((value.numerator << shift) // value.denominator, 1 << shift)
+
+
+def _noise_epsilons(batch: Sequence[Event], pure: list[Fraction], delta: Fraction) -> dict[str, Fraction]:
+    """What the proofs about noise give that need no PLD."""
+    found: dict[str, Fraction] = {}
+    bounded = [event for event in batch if isinstance(event, BoundedNoiseEvent)]
+    if not bounded:
+        found["zCDP"] = _zcdp_epsilon(batch, delta)
+    elif len(bounded) + len(pure) == len(batch) and (alike := _alike(bounded)) is not None:
+        found["bounded noise"] = sum(pure, bounded_epsilon(alike, delta))
+    gaussians = [event for event in batch if isinstance(event, GaussianEvent)]
+    if gaussians and len(gaussians) + len(pure) == len(batch):
+        found["Gaussian"] = sum(pure, _gaussian_epsilon(gaussians, delta))
+    return found
 
 
 # A session asks for its own cap and for that of a ledger; a privacy loss distribution takes long enough once.
 @lru_cache(maxsize=64)
 def approx_satisfied(event: Event, cost: ApproxDP) -> bool:
     """Whether an event provably satisfies an (epsilon, delta) cost; cheap proofs first."""
-    parts = [part for part in flatten([event]) if not isinstance(part, FreeEvent)]
-    pure = event.pure_epsilon
-    if pure is not None and pure <= cost.epsilon:
-        return True
-    target = log_fraction(cost.delta) - 1e-12
-    bounded = [part for part in parts if isinstance(part, BoundedNoiseEvent)]
-    if not bounded and log_zcdp_delta(event.rho, cost.epsilon) <= target:
-        return True
-    gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
+    batch = [part for part in flatten([event]) if not isinstance(part, FreeEvent)]
+    delta = _left_of(cost.delta, batch)
+    if delta is None:
+        return False
+    parts = [_but_for_delta(part) for part in batch]
     pure_parts = [part.pure_epsilon for part in parts if part.pure_epsilon is not None]
     left = cost.epsilon - sum(pure_parts, Fraction(0))
+    if len(pure_parts) == len(parts) and left >= 0:
+        return True
+    if delta and _noise_satisfied(parts, pure_parts, ApproxDP(cost.epsilon, delta)):
+        return True
+    try:
+        from sfumato.privacy.pld import pld_delta
+
+        return Fraction(pld_delta(batch, min(cost.epsilon, Fraction(MAX_EPSILON)))) <= cost.delta
+    except (MissingExtra, NotSupported):
+        return False
+
+
+def _noise_satisfied(parts: Sequence[Event], pure: list[Fraction], cost: ApproxDP) -> bool:
+    """Whether a proof about noise that needs no PLD gives a cost."""
+    target = log_fraction(cost.delta) - 1e-12
+    bounded = [part for part in parts if isinstance(part, BoundedNoiseEvent)]
+    rho = Fraction(0) if bounded else sum((part.rho for part in parts), Fraction(0))
+    if not bounded and log_zcdp_delta(rho, cost.epsilon) <= target:
+        return True
+    gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
+    left = cost.epsilon - sum(pure, Fraction(0))
     if (
-        len(bounded) + len(pure_parts) == len(parts)
+        len(bounded) + len(pure) == len(parts)
         and left > 0
         and (alike := _alike(bounded)) is not None
         and bounded_satisfied(alike, ApproxDP(left, cost.delta))
     ):
         return True
-    if (
-        len(gaussians) + len(pure_parts) == len(parts)
+    return (
+        len(gaussians) + len(pure) == len(parts)
         and 0 <= left <= MAX_EPSILON
         and _gaussian_curve(gaussians)(left) <= target
-    ):
-        return True
-    try:
-        from sfumato.privacy.pld import pld_delta
-
-        return Fraction(pld_delta(parts, min(cost.epsilon, Fraction(MAX_EPSILON)))) <= cost.delta
-    except (MissingExtra, NotSupported):
-        return False
+    )
 
 
 def _alike(events: list[BoundedNoiseEvent]) -> BoundedNoiseEvent | None:

@@ -5,7 +5,7 @@ reinterpreted; a new meaning gets a new type tag.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import ClassVar, Union
@@ -20,33 +20,44 @@ from sfumato.privacy.records import (
     read_integer,
     read_tag,
     short_text,
-    write_record,
 )
+from sfumato.privacy.stated_events import (
+    ApproxEvent,
+    ConcentratedEvent,
+    FreeEvent,
+    PureEvent,
+    RangeEvent,
+    Simple,
+    field_names,
+)
+
+__all__ = [
+    "MAX_COORDINATES",
+    "MAX_PARTS",
+    "MAX_QUERIES",
+    "MAX_SENSITIVITY",
+    "ApproxEvent",
+    "BoundedNoiseEvent",
+    "ComposedEvent",
+    "ConcentratedEvent",
+    "Event",
+    "FreeEvent",
+    "GaussianEvent",
+    "LaplaceEvent",
+    "PureEvent",
+    "RangeEvent",
+    "event_from_dict",
+    "flatten",
+    "scalar_shift",
+]
 
 MAX_SENSITIVITY, MAX_SQUARE = 2**256, 2**400
 MAX_COORDINATES, MAX_PARTS = 2**32, 1_000_000
 MAX_QUERIES = 10**7
 
 
-class _Simple:
-    """Printing and writing of an event whose fields are numbers and texts."""
-
-    TYPE: ClassVar[str]
-
-    def _values(self) -> dict[str, int | Fraction | str]:
-        return {name: getattr(self, name) for name in _FIELDS[self.TYPE]}
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={plain(value)}" for name, value in self._values().items())
-        return f"{type(self).__name__}({inside})"
-
-    def to_dict(self) -> dict[str, object]:
-        """A JSON-safe exact record; `event_from_dict` reads it back."""
-        return write_record(self.TYPE, self._values())
-
-
 @dataclass(frozen=True, repr=False)
-class LaplaceEvent(_Simple):
+class LaplaceEvent(Simple):
     r"""Discrete Laplace noise was added to an integer, or to each entry of an integer vector.
 
     Guarantee:
@@ -82,7 +93,7 @@ class LaplaceEvent(_Simple):
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianEvent(_Simple):
+class GaussianEvent(Simple):
     r"""Discrete Gaussian noise was added to each entry of an integer vector.
 
     Guarantee:
@@ -126,7 +137,7 @@ class GaussianEvent(_Simple):
 
 
 @dataclass(frozen=True, repr=False)
-class BoundedNoiseEvent(_Simple):
+class BoundedNoiseEvent(Simple):
     r"""Bounded noise was added to each of several integers, asked for one after the other.
 
     Guarantee:
@@ -162,129 +173,6 @@ class BoundedNoiseEvent(_Simple):
     def rho(self) -> Fraction:
         """Always refused: an outcome can tell two neighbours apart for certain, so there is no zCDP cost."""
         raise NotSupported(f"{self!r} has no finite zCDP cost: state an ApproxDP cost")
-
-
-@dataclass(frozen=True, repr=False)
-class PureEvent(_Simple):
-    r"""A mechanism with a proved pure bound was run.
-
-    Guarantee:
-        Pure DP with `epsilon`; `name` says which mechanism, whose proof is docs/proofs/<name>.md.
-
-    References:
-        [DR14], [BS16] for the zCDP cost.
-
-    >>> PureEvent(epsilon=0.5, name="exponential").rho
-    Fraction(1, 8)
-    """
-
-    TYPE: ClassVar[str] = "pure"
-    epsilon: Fraction
-    name: str
-
-    def __init__(self, epsilon: Number, name: str) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
-        object.__setattr__(self, "name", short_text("name", name))
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """The exact pure cost."""
-        return self.epsilon
-
-    @property
-    def rho(self) -> Fraction:
-        """The zCDP cost of the pure bound."""
-        return self.pure_epsilon**2 / 2
-
-
-@dataclass(frozen=True, repr=False)
-class RangeEvent(_Simple):
-    r"""A mechanism whose log ratio between two neighbours spans at most `range` over all outcomes was run.
-
-    Guarantee:
-        Pure DP with :math:`\varepsilon = r`, and :math:`r^2/8`-zCDP, a quarter of what a pure bound gives.
-        Proof: docs/proofs/composition.md.
-
-    References:
-        [BS16]; [Hoeffding63] for the lemma.
-
-    >>> RangeEvent(range=1, name="quantiles").rho
-    Fraction(1, 8)
-    """
-
-    TYPE: ClassVar[str] = "range"
-    range: Fraction
-    name: str
-
-    def __init__(self, range: Number, name: str) -> None:
-        object.__setattr__(self, "range", positive("range", range))
-        object.__setattr__(self, "name", short_text("name", name))
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """The exact pure cost."""
-        return self.range
-
-    @property
-    def rho(self) -> Fraction:
-        """The exact zCDP cost."""
-        return self.range**2 / 8
-
-
-@dataclass(frozen=True, repr=False)
-class ConcentratedEvent(_Simple):
-    """A mechanism that is known to be zCDP, and by no smaller description, was run.
-
-    Guarantee:
-        :math:`\\rho`-zCDP. No pure epsilon is claimed.
-
-    References:
-        [BS16].
-
-    >>> ConcentratedEvent(rho=0.125, name="quantiles").pure_epsilon is None
-    True
-    """
-
-    TYPE: ClassVar[str] = "concentrated"
-    rho: Fraction
-    name: str
-
-    def __init__(self, rho: Number, name: str) -> None:
-        object.__setattr__(self, "rho", positive("rho", rho))
-        object.__setattr__(self, "name", short_text("name", name))
-
-    @property
-    def pure_epsilon(self) -> None:
-        """None is known."""
-        return None
-
-
-@dataclass(frozen=True, repr=False)
-class FreeEvent(_Simple):
-    """An answer that is a public fact was given; it costs nothing.
-
-    Guarantee:
-        The answer is the same for all neighbours, for the stated reason.
-
-    Raises:
-        InvalidParameter: reason is not a short text.
-
-    >>> FreeEvent("the number of rows is public under substitution").pure_epsilon
-    Fraction(0, 1)
-    """
-
-    TYPE: ClassVar[str] = "free"
-    reason: str
-
-    def __post_init__(self) -> None:
-        short_text("reason", self.reason)
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """Zero."""
-        return Fraction(0)
-
-    rho = pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -331,7 +219,14 @@ class ComposedEvent:
 
 
 SimpleEvent = (
-    LaplaceEvent | GaussianEvent | BoundedNoiseEvent | PureEvent | RangeEvent | ConcentratedEvent | FreeEvent
+    LaplaceEvent
+    | GaussianEvent
+    | BoundedNoiseEvent
+    | PureEvent
+    | ApproxEvent
+    | RangeEvent
+    | ConcentratedEvent
+    | FreeEvent
 )
 Event = Union[SimpleEvent, ComposedEvent]  # noqa: UP007 (used as text)
 
@@ -385,6 +280,9 @@ def event_from_dict(record: Mapping[str, object]) -> Event:
         return FreeEvent(short_text("reason", record["reason"]))
     if tag == "pure":
         return PureEvent(read_fraction(record, "epsilon"), short_text("name", record["name"]))
+    if tag == "approx":
+        name = short_text("name", record["name"])
+        return ApproxEvent(read_fraction(record, "epsilon"), read_fraction(record, "delta"), name)
     if tag == "range":
         return RangeEvent(read_fraction(record, "range"), short_text("name", record["name"]))
     if tag == "concentrated":
@@ -398,12 +296,13 @@ def event_from_dict(record: Mapping[str, object]) -> Event:
 
 
 _FIELDS: dict[str, tuple[str, ...]] = {
-    kind.TYPE: tuple(field.name for field in fields(kind))
+    kind.TYPE: field_names(kind)
     for kind in (
         LaplaceEvent,
         GaussianEvent,
         BoundedNoiseEvent,
         PureEvent,
+        ApproxEvent,
         RangeEvent,
         ConcentratedEvent,
         FreeEvent,

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.checks import Number, between, shown
+from sfumato.checks import Number, between, float_up, shown
 from sfumato.errors import MissingExtra, NotSupported
 from sfumato.laws import BoundedNoise, DiscreteGaussian, DiscreteLaplace
 from sfumato.laws.law import MAX_SCALE
 from sfumato.privacy.bounded_losses import last_outcome, loss
 from sfumato.privacy.events import (
+    ApproxEvent,
     BoundedNoiseEvent,
     ConcentratedEvent,
     Event,
@@ -88,7 +89,7 @@ def pld_delta(events: Iterable[Event], epsilon: Number) -> float:
         composition by at most 2e-3 (relative) in the tests, plus about 1e-12 per event for the transform.
 
     Args:
-        events: Laplace, one-coordinate Gaussian, bounded-noise and pure events; free ones cost nothing.
+        events: Laplace, one-coordinate Gaussian, bounded noise, pure and approximate; free ones cost nothing.
         epsilon: in [0, 1000].
 
     Raises:
@@ -120,7 +121,7 @@ def pld_epsilon(events: Iterable[Event], delta: Number) -> float:
         exact composition by less than 3e-3 (relative) in the tests, mostly by less than 1e-4.
 
     Args:
-        events: Laplace, one-coordinate Gaussian, bounded-noise and pure events; free ones cost nothing.
+        events: Laplace, one-coordinate Gaussian, bounded noise, pure and approximate; free ones cost nothing.
         delta: inside (0, 1); not so small that it drowns in the rounding of the Fourier transform.
 
     Raises:
@@ -169,7 +170,7 @@ def _billable(events: Iterable[Event]) -> list[Event]:
             raise NotSupported(f"no dominating pair is proved for more than one coordinate: {event!r}")
         if isinstance(event, ConcentratedEvent):
             raise NotSupported(f"no dominating pair is known for {event!r}")
-        if event.rho > _MOST_LOSS or (event.pure_epsilon or 0) > _MOST_LOSS:
+        if _rho(event) > _MOST_LOSS or _stated_epsilon(event) > _MOST_LOSS:
             raise NotSupported(f"the privacy loss of {event!r} is too large to compose")
         scale = event.scale**2 if isinstance(event, LaplaceEvent) else getattr(event, "sigma_squared", 1)
         if scale > MAX_SCALE**2 or (isinstance(event, LaplaceEvent) and event.sensitivity > 2**60):
@@ -208,6 +209,8 @@ def _check_finite_losses(batch: Sequence[Event]) -> None:
     for event in batch:
         if isinstance(event, BoundedNoiseEvent):
             left *= (1.0 - _bounded_blocks(event).beyond) ** event.queries
+        elif isinstance(event, ApproxEvent):
+            left *= float(1 - event.delta)
     if left < _FEWEST_FINITE:
         raise NotSupported("almost all privacy losses of these events are infinite")
 
@@ -227,7 +230,7 @@ def _step(batch: Sequence[Event]) -> float:
     elif isinstance(event, GaussianEvent):
         unit = float(scalar_shift(event.sensitivity_squared) / (2 * event.sigma_squared))
     else:
-        unit = float(event.pure_epsilon or wanted)
+        unit = float(_stated_epsilon(event) or wanted)
     return unit / math.ceil(unit / wanted) if unit > wanted else wanted
 
 
@@ -236,10 +239,20 @@ def _times(event: Event) -> int:
     return event.queries if isinstance(event, BoundedNoiseEvent) else 1
 
 
+def _stated_epsilon(event: Event) -> Fraction:
+    """The epsilon of a pure or an approximate bound; zero without one."""
+    return event.epsilon if isinstance(event, ApproxEvent) else event.pure_epsilon or Fraction(0)
+
+
+def _rho(event: Event) -> Fraction:
+    """The zCDP cost; of an approximate bound, that of its finite losses."""
+    return event.epsilon**2 / 2 if isinstance(event, ApproxEvent) else event.rho
+
+
 def _mean_square(event: Event) -> float:
     """About the mean square of the loss of one release."""
     if not isinstance(event, BoundedNoiseEvent):
-        return float(2 * event.rho)
+        return float(2 * _rho(event))
     blocks = _bounded_blocks(event)
     return float(blocks.left @ blocks.low**2)
 
@@ -279,10 +292,12 @@ def _blocks(event: Event, step: float) -> Blocks:
     if isinstance(event, BoundedNoiseEvent):
         return _bounded_blocks(event)
     # Every pair of laws within a factor e^epsilon is a post-processing of randomised response.
-    epsilon = float(event.pure_epsilon or 0)
+    epsilon = float(_stated_epsilon(event))
+    # An approximate bound is the same but for a probability of delta, at which the loss is infinite.
+    beyond = float_up(event.delta) if isinstance(event, ApproxEvent) else 0.0
     losses = np.array([-epsilon, epsilon])
-    rare, common = 1 / (1 + math.exp(epsilon)), 1 / (1 + math.exp(-epsilon))
-    return Blocks(losses, losses, np.array([rare, common]), np.array([common, rare]), 0.0)
+    rare, common = (1 - beyond) / (1 + math.exp(epsilon)), (1 - beyond) / (1 + math.exp(-epsilon))
+    return Blocks(losses, losses, np.array([rare, common]), np.array([common, rare]), beyond)
 
 
 def _laplace_blocks(event: LaplaceEvent, step: float) -> Blocks:

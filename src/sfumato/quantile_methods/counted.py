@@ -71,7 +71,8 @@ class CountedLaw:
     pick: Callable[[Facts], Method]
 
     @property
-    def _count(self) -> Law:
+    def first(self) -> Law:
+        """The law of the count."""
         kept = self.column.rows
         if self.counted.facts.nulls == "drop":
             kept -= self.column.nulls()
@@ -79,18 +80,13 @@ class CountedLaw:
 
     def sample(self, bits: Bits) -> Outcome:
         """The count, then the outcome of the method."""
-        (count,) = raw(self._count.sample(bits))
-        return (count, *raw(self._after(count).sample(bits)))
-
-    def counted_first(self, bits: Bits) -> tuple[Outcome, Law]:
-        """A count, and the law of what follows it."""
-        (count,) = raw(self._count.sample(bits))
-        return (count,), self._after(count)
+        first = raw(self.first.sample(bits))
+        return (*first, *raw(self.after(first).sample(bits)))
 
     def logpmf(self, outcome: Outcome) -> float:
         """The log probability of the count and of what followed."""
-        count = float(self._count.logpmf(outcome[0]))
-        return count + self._after(outcome[0]).logpmf(outcome[1:]) if count > -math.inf else count
+        count = float(self.first.logpmf(outcome[0]))
+        return count + self.after(outcome[:1]).logpmf(outcome[1:]) if count > -math.inf else count
 
     @property
     def count(self) -> float:
@@ -101,8 +97,9 @@ class CountedLaw:
         """Not listed."""
         return ()
 
-    def _after(self, count: int) -> "Law":
-        facts = self.counted.settled(count)
+    def after(self, first: Outcome) -> Law:
+        """The law of the method that the count leads to."""
+        facts = self.counted.settled(first[0])
         method = self.pick(facts)
         law: Law = method.law(method.look(self.column, facts), facts)  # type: ignore[assignment]
         return law

@@ -172,7 +172,8 @@ def _drawn(query: Any, size: int, scenario: Scenario, sets: int) -> tuple[Floats
             law = query.law(query.look(data.column(query)))
             if isinstance(law, CountedLaw):
                 # One count for each set of values, because a count reads them anew. The grid may follow it.
-                count, law = law.counted_first(bits)
+                count = raw(law.first.sample(bits))
+                law = law.after(count)
                 data = Likely.of(query._settled(count)[1], data.values)
             truth, released = data.truth(orders), np.empty((each, len(orders)))
         found = query._by_order((*count, *raw(law.sample(bits))))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from sfumato.checks import shown
 from sfumato.data.column import Column
+from sfumato.data.rounds import together
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Bits
 from sfumato.laws.chain import slack
@@ -164,12 +165,18 @@ class Framed:
     def look(self, column: Column, facts: Facts) -> Any:
         """The data as each part wants them."""
         outer = self.outer(facts)
-        return self.method.look(column, self.own(facts)), self._frame(facts).look(column, outer)
+        return together(
+            lambda: self.method.look(column, self.own(facts)), lambda: self._frame(facts).look(column, outer)
+        )
 
     def law(self, view: Any, facts: Facts) -> QuantileLaw:
         """The law of both parts."""
-        own = self.method.law(view[0], self.own(facts))
-        return FramedLaw(own, self._frame(facts).law(view[1], self.outer(facts)))
+        return FramedLaw(
+            *together(
+                lambda: self.method.law(view[0], self.own(facts)),
+                lambda: self._frame(facts).law(view[1], self.outer(facts)),
+            )
+        )
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether both parts could have been drawn."""

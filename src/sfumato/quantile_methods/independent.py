@@ -64,7 +64,7 @@ class Independent(OnGrid):
         """The law of the points, before they are sorted."""
         pairs = zip(facts.orders, self.constants(facts), strict=True)
         nodes = tuple(quantile_node(view, q, c) for q, c in pairs)
-        view.refine(node.window() for node in nodes)
+        view.refine(node.reads() for node in nodes)
         return NodesLaw(nodes)
 
     def rank_error(self, facts: Facts, confidence: float) -> int:

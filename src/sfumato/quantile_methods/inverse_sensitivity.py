@@ -67,7 +67,7 @@ class InverseSensitivity(Independent):
             rank = max(math.ceil(order * view.size), 1)
             target = Target(Fraction(rank - 1), Fraction(rank))
             nodes.append(Node(view, 0, view.points - 1, 0, view.size, target, c, 1, self.reach(facts)))
-        view.refine(node.window() for node in nodes)
+        view.refine(node.reads() for node in nodes)
         return NodesLaw(tuple(nodes))
 
     def denominators(self, facts: Facts) -> Sequence[int]:

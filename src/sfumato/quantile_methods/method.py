@@ -231,7 +231,7 @@ class OnGrid:
 
     def look(self, column: Column, facts: Facts) -> Ranks:
         """The data on the line of points, counted in blocks and sorted where the law needs it."""
-        return Ranks(column, facts.grid, nulls=facts.nulls, parts=self.parts(facts))
+        return Ranks.of(column, facts.grid, nulls=facts.nulls, parts=self.parts(facts))
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether there is one point for each order."""

@@ -65,6 +65,11 @@ class Node:
         high = min(math.floor(self.target.low) + reach, self.upto - self.after)
         return self.after + low, self.after + high
 
+    def reads(self) -> tuple[int, int]:
+        """The ranks that the law reads: one more than the window, where the last point ends."""
+        low, high = self.window()
+        return low, high + 1
+
     def _ends(self, low: int, high: int) -> Ints:
         """The points of the records low..high; beyond the records of this node, the ends of its line."""
         found = self.ranks.positions(max(low, self.after + 1), min(high, self.upto))

@@ -68,6 +68,7 @@ class Quantiles(Bounded):
     """
 
     name: ClassVar[str] = "quantiles"
+    answers_values: ClassVar[bool] = True
 
     probs: Sequence[Number] = ()
     method: Any = "auto"
@@ -94,16 +95,17 @@ class Quantiles(Bounded):
         boolean("on_points", self.on_points)
 
     def bind(self, column: Column, field: Field, neighbours: Neighbours, part: Part = WHOLE) -> Self:
-        """The query with the public facts of a data set filled in; integers are their own grid."""
+        """The query with the public facts of a data set filled in; integers and days are their own grid."""
         bound = super().bind(column, field, neighbours, part)
         if bound.step is None and field.step is not None and bound.bounds is not None:
             bound = replace(bound, step=field.step)
-        if column.kind == "integer" and bound.step is None and bound.bounds is not None:
+        whole_numbers = column.kind == "integer" or (column.kind == "unknown" and bound.reads == "date")
+        if whole_numbers and bound.step is None and bound.bounds is not None:
             whole_ends = bound.lower.denominator == bound.upper.denominator == 1
             far = max(abs(bound.lower), abs(bound.upper))
             if whole_ends and bound.upper - bound.lower < MAX_CELLS and far <= MAX_RATIO:
                 bound = replace(bound, step=Fraction(1))
-        if column.kind == "integer" and bound.bounds is not None and bound.step is not None:
+        if whole_numbers and bound.bounds is not None and bound.step is not None:
             bound = replace(bound, on_points=bound.lower.denominator == bound.step == 1)
         return bound
 
@@ -243,6 +245,11 @@ class Quantiles(Bounded):
         else:
             law = self._counted.law(view, lambda facts: self._pick(facts)[0])
         return cast(Law, law)
+
+    @property
+    def in_two_steps(self) -> bool:
+        """Whether its law draws a first part, on which what it reads next depends."""
+        return self._counted is not None
 
     def possible(self, outcome: Outcome) -> bool:
         """Whether the law could have drawn this outcome."""

@@ -72,7 +72,9 @@ class Single(Independent):
         """The law of the point."""
         if not self.flip:
             return super().law(view, facts)
-        return FlipLaw(quantile_node(view, facts.orders[0], self.constants(facts)[0], sure=False))
+        node = quantile_node(view, facts.orders[0], self.constants(facts)[0], sure=False)
+        view.refine([node.reads()])
+        return FlipLaw(node)
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.checks import keep, one_of, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, Counts
-from sfumato.grid import Floats, Grid, Ints
+from sfumato.grid import Floats, Ints, Leaves
 from sfumato.laws import Law
 from sfumato.mechanisms import Additive, GaussianMechanism, Noise, Sensitivity, additive
 from sfumato.mechanisms.additive import NOISES
@@ -32,41 +32,6 @@ MOST_BY_SIZE = 2**16
 MAX_BRANCHING = 2**10
 # Branchings with the least error of a prefix, for noise that adds up in L1 and in L2 (docs/proofs/tree.md).
 PURE_BRANCHING, CONCENTRATED_BRANCHING = 16, 4
-
-
-@dataclass(frozen=True)
-class Leaves:
-    """The leaves of the tree: equally many neighbouring cells of a grid each, but for the last one."""
-
-    grid: Grid
-    width: int
-
-    @classmethod
-    def of(cls, grid: Grid, most: int) -> "Leaves":
-        """As many leaves as possible, at most `most`; one for each cell where there are no more cells."""
-        return cls(grid, -(-grid.cells // most))
-
-    @property
-    def cells(self) -> int:
-        """How many leaves there are."""
-        return -(-self.grid.cells // self.width)
-
-    def locate(self, values: Floats, out: Floats) -> None:
-        """Write the leaf of each value into `out`; NaN stays NaN."""
-        self.grid.locate(values, out)
-        # A quotient of integers below 2**32 is never rounded up to a whole one.
-        np.floor(out, out=out)
-        np.divide(out, self.width, out=out)
-
-    def value(self, index: int) -> Fraction:
-        """The exact left edge of a leaf."""
-        return self.grid.value(min(index * self.width, self.grid.cells))
-
-    def index(self, values: Floats) -> Ints:
-        """The leaf of each value."""
-        located = np.empty(len(values))
-        self.locate(np.asarray(values, dtype=np.float64), located)
-        return located.astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)

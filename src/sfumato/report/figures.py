@@ -112,6 +112,7 @@ def _chart(query: Any, found: Sequence[Group], kind: str, narrow: bool) -> Any:
     if kind == "dots":
         return _dots(query, found, narrow)
     rows = _records(query, found, 18 if narrow else 26)
+    reads: Any = getattr(query, "reads", "number")
     column = cut(str(query.column).replace("_", " "), 22 if narrow else 36)
     up, across = (column, "% of the values that are lower")
     if kind == "bars":
@@ -123,9 +124,10 @@ def _chart(query: Any, found: Sequence[Group], kind: str, narrow: bool) -> Any:
             return bars_with_errors(rows, unit=up, width=140 if narrow else 460)
         width = 250 if narrow else 590
         if kind == "bars":
-            return _headed(bars_with_errors(rows, unit="", along=across, width=width), up)
+            bars = bars_with_errors(rows, unit="", along=across, width=width, reads=reads)
+            return _headed(bars, up)
         ticks = orders if len(orders) <= _FEW_ORDERS else ()
-        return _headed(ribbon(rows, unit="", along=across, width=width, marked=ticks), up)
+        return _headed(ribbon(rows, unit="", along=across, width=width, marked=ticks, reads=reads), up)
     columns = _columns(len(found), narrow)
     panel = (270 if narrow else 610) // columns - 22
     if lying:
@@ -134,11 +136,13 @@ def _chart(query: Any, found: Sequence[Group], kind: str, narrow: bool) -> Any:
         )
     words = f"{up}, by {across}"
     if kind == "bars":
-        return _headed(bars_by_group(rows, unit="", along="", columns=columns, width=panel), words)
+        bars = bars_by_group(rows, unit="", along="", columns=columns, width=panel, reads=reads)
+        return _headed(bars, words)
     ends = (orders[0], orders[len(orders) // 2], orders[-1])
-    return _headed(
-        ribbons_by_group(rows, unit="", along="", columns=columns, width=panel, marked=ends), words
+    ribbons = ribbons_by_group(
+        rows, unit="", along="", columns=columns, width=panel, marked=ends, reads=reads
     )
+    return _headed(ribbons, words)
 
 
 def _headed(chart: Any, words: str) -> Any:
@@ -175,6 +179,7 @@ def _dots(query: Any, found: Sequence[Group], narrow: bool) -> Any:
         unit=_unit(query),
         width=width + 40 - (taken if not narrow else min(taken, 90)),
         step=44 if len(rows) <= _CLOSE else 24,
+        reads=getattr(query, "answer_reads", "number"),
     )
 
 

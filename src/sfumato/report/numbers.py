@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.release import Release
-from sfumato.report.words import label_title, labels, plain
+from sfumato.report.words import group_name, label_title, labels, plain
 
 # A table with more columns than this is read down and not across.
 _MOST_COLUMNS = 10
@@ -65,9 +65,10 @@ class Table:
 
 def groups(releases: Sequence[tuple[tuple[Any, ...], Release]]) -> tuple[Group, ...]:
     """The numbers of every group, in order."""
-    return tuple(
-        Group(tuple(plain(part) for part in key), tuple(_cells(release))) for key, release in releases
-    )
+    return tuple(Group(tuple(map(group_name, key)), tuple(_cells(release))) for key, release in releases)
+
+
+EMPTY = Table((), (), (), matrix=False, intervals=False)
 
 
 def table(query: Any, by: Sequence[str], found: Sequence[Group]) -> Table:

@@ -14,7 +14,7 @@ from sfumato.release import Release
 from sfumato.report import words
 from sfumato.report.figures import Figure, figure
 from sfumato.report.meaning import Meaning, meaning
-from sfumato.report.numbers import Group, Table, groups, table
+from sfumato.report.numbers import EMPTY, Group, Table, groups, table
 
 if TYPE_CHECKING:
     from sfumato.publication import Publication
@@ -44,6 +44,9 @@ class Section:
     cost: str
     facts: tuple[tuple[str, str], ...]
     scalar: Group | None
+    # How its groups were found, and whether all other rows are one more.
+    found: str = ""
+    other: bool = False
 
 
 def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -> str:
@@ -73,7 +76,6 @@ def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -
     template = _template()
     sections = [_section(place, result) for place, result in enumerate(publication.results)]
     told = meaning(publication.price)
-    private = all(release.private for result in publication.results for _, release in result.releases)
     page: str = template.render(
         publication=publication,
         title=words.plain(publication.title),
@@ -84,7 +86,7 @@ def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -
         sections=sections,
         meaning=told,
         receipt=_receipt(receipt),
-        private=private,
+        private=all(result.private for result in publication.results),
         unit=words.unit_words(publication.unit, publication.rows_per_unit),
         bound=words.bound_words(publication.unit, publication.rows_per_unit),
         relation=words.relation_words(publication.neighbours, publication.unit),
@@ -92,6 +94,8 @@ def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -
         budget=words.cost(publication.budget),
         colours={"ink": INK, "pale": PALE, "blue": BLUE, "axis": AXIS},
         grouped=any(result.by for result in publication.results),
+        declared=any(result.by and not result.found for result in publication.results),
+        named=any(result.search.delta for result in publication.results),
         conditions=any(result.where for result in publication.results),
     )
     return page.lstrip()
@@ -134,6 +138,8 @@ def _compiled(jinja2: Any) -> Any:
 
 def _section(place: int, result: "Result") -> Section:
     releases: Sequence[tuple[tuple[Any, ...], Release]] = result.releases
+    if not releases:
+        return _empty(place, result)
     first = releases[0][1]
     query: Any = first.query
     found = groups(releases)
@@ -154,9 +160,33 @@ def _section(place: int, result: "Result") -> Section:
         noisy=tuple(pair for pair in own if _NOISY in pair[1]),
         group_notes=tuple(pair for pair in own if _NOISY not in pair[1]),
         method=words.plain(first.method),
-        cost=words.cost(first.cost),
+        cost=words.cost(result.amount),
         facts=tuple(_parameters(first)),
         scalar=scalar,
+        found=words.found_words(result.found, result.search),
+        other=any(None in key for key, _ in releases),
+    )
+
+
+def _empty(place: int, result: "Result") -> Section:
+    """A result of which no group is named."""
+    heading = words.bare_heading(result.statistic, result.column, result.by, result.where)
+    return Section(
+        anchor=f"result-{place + 1}",
+        name=_title(result.name, words.text(heading)),
+        heading=heading,
+        reading="",
+        figure=None,
+        table=EMPTY,
+        folded=False,
+        notes=(),
+        noisy=(),
+        group_notes=(),
+        method="none was needed: there is no number",
+        cost=words.cost(result.amount),
+        facts=(),
+        scalar=None,
+        found=words.found_words(result.found, result.search),
     )
 
 
@@ -174,7 +204,7 @@ def _notes(
     for key, release in releases:
         for note in dict.fromkeys(words.plain(note) for note in release.notes):
             counted[note] += 1
-            about.setdefault(note, []).append(" · ".join(words.plain(part) for part in key))
+            about.setdefault(note, []).append(" · ".join(map(words.group_name, key)))
     shared = tuple(note for note in about if counted[note] == len(releases))
     own = [
         (words.text(words.listed(names, "and")), note)

@@ -10,12 +10,15 @@ from typing import Any
 from sfumato.charts.releases import statistic_words
 from sfumato.checks import decimal
 from sfumato.grid import as_edges
+from sfumato.grouped import OTHER, key_words
 
 # Keeps a number and its sign on one line.
 SPACE = "\u00a0"
 # They shape letters and pictures of many scripts, and steer nothing.
 _JOINERS = "\u200c\u200d"
 _LONGEST = 36
+# A key of the data may fill a page.
+_LONGEST_KEY = 240
 _NUMBER_OF_NAMES = 6
 
 
@@ -60,6 +63,15 @@ def plain(text: Any) -> str:
     ('a\\\\u202eb', 'x\\\\ny')
     """
     return "".join(c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in str(text))
+
+
+def group_name(part: Any) -> str:
+    """One part of the key of a group, and what all other rows are called.
+
+    >>> group_name(7), group_name(None)
+    ('7', '(other)')
+    """
+    return plain(key_words(part)) if part is None or part == OTHER else cut(str(part), _LONGEST_KEY)
 
 
 def name(text: Any) -> Name:
@@ -116,6 +128,18 @@ def heading(query: Any, by: Sequence[str], where: Sequence[tuple[str, str]]) -> 
     else:
         usual = statistic_words(query)
         parts = (_STARTS.get(query.name, f"{usual.capitalize()} of "), column)
+    return (*parts, *_rows(by, where))
+
+
+def bare_heading(statistic: str, column: str, by: Sequence[str], where: Sequence[tuple[str, str]]) -> Phrase:
+    """The heading of a result of which no group is named, and so no query is there to tell more."""
+    words = plain(statistic.replace("_", " "))
+    return (f"{words[:1].upper()}{words[1:]} of ", name(column), *_rows(by, where))
+
+
+def _rows(by: Sequence[str], where: Sequence[tuple[str, str]]) -> Phrase:
+    """The groups and the conditions of a heading."""
+    parts: Phrase = ()
     if by:
         parts = (*parts, " by ", *listed([str(one).replace("_", " ") for one in by], "and"))
     for place, (other, words) in enumerate(where):
@@ -187,6 +211,16 @@ def short(value: Fraction) -> str:
     written = decimal(value).removesuffix(".0")
     # A small delta reads better in full; numbers of very many digits do not.
     return format(Decimal(written), "f") if "e-0" in written else written
+
+
+def found_words(found: str, search: Any) -> str:
+    """How the groups of a result were found, and what that cost."""
+    if not found:
+        return ""
+    return (
+        f"Which groups are shown was decided privately too: {plain(found)}. "
+        f"This took {cost(search)} of the cost."
+    )
 
 
 def unit_words(unit: str, rows_per_unit: int | None) -> Phrase:

@@ -22,6 +22,7 @@ from sfumato.checks import (
     whole,
 )
 from sfumato.data.column import Column
+from sfumato.data.counts import count_places
 from sfumato.data.field import Field
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats, Ints, exact_bounds
@@ -71,6 +72,7 @@ class FirstPassing(Statistic):
     """
 
     name: ClassVar[str] = "first_passing"
+    answers_values: ClassVar[bool] = True
 
     at: Sequence[Number] | None = None
     bounds: tuple[Number, Number] | None = None
@@ -156,12 +158,7 @@ class FirstPassing(Statistic):
     def look(self, column: Column) -> Ints:
         """The number of values at or beyond each threshold, in the order of the scan."""
         points = -self.thresholds[::-1] if self.from_above else self.thresholds
-        found, missing = np.zeros(len(points) + 1, dtype=np.int64), 0
-        for chunk in column.chunks():
-            # The first threshold that is not below the value; NaN comes after all.
-            places = np.searchsorted(points, -chunk if self.from_above else chunk, side="left")
-            found += np.bincount(places, minlength=len(found))
-            missing += int(np.count_nonzero(np.isnan(chunk)))
+        found, missing = count_places(column, points, negated=self.from_above)
         # A null on the side where the scan starts is at or beyond every threshold; others are at none.
         if self.null_rule == ("upper" if self.from_above else "lower"):
             found[0] += missing

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, checked_confidence, compact, keep, shown, whole
+from sfumato.checks import Number, checked_confidence, keep, shown, whole
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.counts import Counts, count_categories
 from sfumato.data.field import Field
+from sfumato.data.moments import public_text
 from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import Edges, Grid, Ints, as_edges
 from sfumato.laws import Clamped, Law
@@ -19,7 +20,10 @@ from sfumato.query import Interval, Outcome
 from sfumato.statistics.statistic import Statistic, checked_bounds
 
 MAX_BINS = 2**20
-NO_CELLS = "bins, edges or categories must be given: they are public and never read from the data"
+NO_CELLS = (
+    "bins, edges or categories must be given: they are public and never read from the data; "
+    "text needs its public list of categories, however many values it has"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +196,7 @@ class Histogram(Statistic):
                 *(str(category) for category in self.categories or ()),
                 *(["other"] if self.other else []),
             )
-        edges = [compact(edge) for edge in as_edges(self.grid)]
+        edges = [public_text(edge, self.reads) for edge in as_edges(self.grid)]
         last = len(edges) - 2
         return tuple(f"[{edges[i]}, {edges[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
 

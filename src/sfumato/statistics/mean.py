@@ -47,6 +47,7 @@ class Mean(Bounded):
     """
 
     name: ClassVar[str] = "mean"
+    answers_values: ClassVar[bool] = True
     sized: ClassVar[bool] = True
     takes_scenario: ClassVar[tuple[str, ...]] = ("population_interval",)
 

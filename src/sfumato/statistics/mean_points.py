@@ -21,6 +21,7 @@ class MeanPoints(PublicSize, Bounded):
 
     sized: ClassVar[bool] = True
     instead: ClassVar[str] = "mean"
+    answers_values: ClassVar[bool] = True
 
     @cached_property
     def lattice(self) -> Lattice:

@@ -12,8 +12,9 @@ from sfumato.checks import Number, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
 from sfumato.data.field import Field
+from sfumato.data.moments import READS, UNITS, Reads, read_numbers, reading
 from sfumato.data.part import WHOLE, Part
-from sfumato.errors import InvalidParameter, MissingBounds
+from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.grid import exact_bounds
 from sfumato.mechanisms import Additive, GaussianMechanism, Noise, Sensitivity, additive
 from sfumato.mechanisms.additive import NOISES
@@ -36,6 +37,8 @@ from sfumato.query import Cost, Outcome
 WEAKEST, STRONGEST = Fraction(1, 10**12), Fraction(10**6)
 # A part meets at most so many conditions: far more than a table has columns for them.
 MAX_CONDITIONS = 10_000
+# The parameters that are numbers as the column holds, and so may be dates.
+_MAY_BE_DATES = ("bounds", "edges", "between", "at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +58,18 @@ class Statistic(ABC):
             fills it in.
         among: the public conditions that the rows meet, as (column, words); none for the whole table. How
             many rows meet them is private. A session fills them in.
+        reads: what the numbers of the column stand for: "number", "date" (days since 1970-01-01) or
+            "datetime" (seconds of UTC since then). Bounds, edges and ranges that are dates say it; a session
+            fills it in.
     """
 
     name: ClassVar[str]
     # Whether the accuracy depends on the number of values, which may be private.
     sized: ClassVar[bool] = False
+    # Whether the answer is a value such as the column holds, and so a date if these are.
+    answers_values: ClassVar[bool] = False
+    # Why this says nothing about dates, if so.
+    not_of_dates: ClassVar[str] = ""
 
     budget: Budget
     column: str = "values"
@@ -69,8 +79,11 @@ class Statistic(ABC):
     rows: int | None = None
     changes: int | None = None
     among: tuple[tuple[str, str], ...] = ()
+    reads: Reads = "number"
 
     def __post_init__(self) -> None:
+        one_of("reads", self.reads, READS)
+        self._read_dates()
         if self.changes is not None:
             keep(self, changes=checked_changes(self.changes))
             if self.neighbours == "substitution" and self.changes % 2:
@@ -91,6 +104,25 @@ class Statistic(ABC):
                 raise InvalidParameter(
                     f"rows must be left out where the number of rows is private, got rows={self.rows}"
                 )
+
+    def _read_dates(self) -> None:
+        """Keep the exact numbers of dates in place of these, and that they were dates."""
+        for name in _MAY_BE_DATES:
+            given = getattr(self, name, None)
+            # One number among them makes all numbers, or is refused with the others.
+            if given is None or not hasattr(given, "__getitem__") or isinstance(given, str) or not len(given):
+                continue
+            if reading(given[0]) == "number":
+                continue
+            reads, numbers = read_numbers(name, given)
+            if self.reads not in ("number", reads):
+                raise InvalidParameter(f"{name} must be {self.reads}s, as the rest is, got {reads}s")
+            keep(self, reads=reads, **{name: numbers})
+
+    @property
+    def answer_reads(self) -> Reads:
+        """What the numbers of the answer stand for: those of a count are numbers, whatever was counted."""
+        return self.reads if self.answers_values else "number"
 
     @property
     def changed_rows(self) -> int:
@@ -184,6 +216,7 @@ class Statistic(ABC):
             raise InvalidParameter(
                 f"changes must be that of the data set, {part.changes}, got changes={self.changes}"
             )
+        reads = self._read_as(column, field)
         # A column whose type has no room for nulls keeps its number of rows public without a rule.
         nulls = self.nulls or field.nulls or ("drop" if column.nullable else "lower")
         known = neighbours == "substitution" and part.whole and part.changes is None
@@ -194,8 +227,23 @@ class Statistic(ABC):
             rows=column.rows if known else None,
             changes=part.changes,
             among=part.among,
+            reads=reads,
             **self.declared(field),
         )
+
+    def _read_as(self, column: Column, field: Field) -> Reads:
+        """What the numbers stand for, by the column's type; a list without a value is as it was declared."""
+        reads = column.reads
+        if column.kind == "unknown":
+            reads = field.reads if self.reads == "number" else self.reads
+        if self.reads not in ("number", reads):
+            raise InvalidParameter(
+                f"bounds, edges and ranges must fit column {column.name!r}, which stores {column.holds}, "
+                f"got a {self.reads}"
+            )
+        if reads != "number" and self.not_of_dates:
+            raise NotSupported(f"column {column.name!r} stores {reads}: {self.not_of_dates}")
+        return reads
 
     def declared(self, field: Field) -> dict[str, Any]:
         """What this statistic takes from the schema."""
@@ -230,7 +278,7 @@ class Statistic(ABC):
 
     def accuracy_words(self, error: float) -> str:
         """The accuracy in words, for a preview."""
-        return f"within ±{error:g}"
+        return f"within ±{error:g}{UNITS[self.answer_reads]}"
 
     def accuracy(
         self, n: int | None = None, *, confidence: Number = 0.95, scenario: Scenario | None = None

@@ -5,10 +5,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from sfumato.checks import Number, checked_confidence, compact, float_down, float_up
+from sfumato.checks import Number, checked_confidence, float_down, float_up
 from sfumato.data.column import Column
 from sfumato.data.counts import Sums
 from sfumato.data.field import Field
+from sfumato.data.moments import public_text
 from sfumato.errors import NotSupported
 from sfumato.grid import Lattice
 from sfumato.laws import Law
@@ -52,7 +53,8 @@ class Bounded(Statistic):
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
-        clamped = f"values are clamped to [{compact(self.lower)}, {compact(self.upper)}]"
+        low, high = (public_text(end, self.reads) for end in (self.lower, self.upper))
+        clamped = f"values are clamped to [{low}, {high}]"
         return (clamped, *super().notes(outcome))
 
 
@@ -71,6 +73,7 @@ class Sum(Bounded):
     """
 
     name: ClassVar[str] = "sum"
+    not_of_dates: ClassVar[str] = "a sum of dates is no date and no length of time; use mean"
 
     @cached_property
     def lattice(self) -> Lattice:

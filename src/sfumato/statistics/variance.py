@@ -40,6 +40,7 @@ class Variance(Bounded):
     """
 
     name: ClassVar[str] = "variance"
+    not_of_dates: ClassVar[str] = "its variance would be in squared days or seconds; use quantiles"
     sized: ClassVar[bool] = True
 
     @cached_property

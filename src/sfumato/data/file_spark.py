@@ -1,0 +1,239 @@
+"""Files as data frames of Spark: of the session that is active, of a server, or of a local one."""
+
+import functools
+import operator
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sfumato.data.file_cells import (
+    ABOVE,
+    AROUND,
+    BELOW,
+    BLANK,
+    DATE,
+    DECIMAL,
+    FALSE,
+    INTEGER,
+    MINUTE,
+    NO_NUMBER,
+    NULL,
+    SECOND,
+    TRUE,
+)
+from sfumato.data.file_faults import FileFault
+from sfumato.data.file_listing import Piece
+from sfumato.data.file_scans import Lines, Wanted, place
+from sfumato.data.file_types import FileKind
+from sfumato.errors import EngineFault, MissingExtra
+
+_TYPES = {"integer": "long", "real": "double", "boolean": "boolean", "text": "string"}
+_TYPES |= {"date": "date", "datetime": "timestamp_ntz"}
+_LOCAL = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+}
+# What Hadoop takes for a pattern.
+_MARKS = re.compile(r"[*?\[\]{}\\^]")
+
+
+def spark_session() -> Any:
+    """The active session of Spark, that of the server in SPARK_REMOTE, or a local one with all cores."""
+    with warnings.catch_warnings():
+        # It warns of versions of other packages, and some of its modules take that for a missing package.
+        warnings.simplefilter("ignore")
+        return _session()
+
+
+def _session() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtra(
+            'engine = "spark" needs the package pyspark: pip install "sfumato[spark]"'
+        ) from None
+    try:
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        builder: Any = SparkSession.builder.appName("sfumato")
+        # A server, and what was started by spark-submit, have settings of their own.
+        if not {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_GATEWAY_PORT"} & set(os.environ):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            for name, value in _LOCAL.items():
+                builder = builder.config(name, value)
+        return builder.getOrCreate()
+    except Exception as error:
+        kind = type(error).__name__
+    # Outside of the handler: an error that is chained shows the one before.
+    raise EngineFault(f"spark could not be started: {kind}; it needs Java 17 or later, or SPARK_REMOTE")
+
+
+def _paths(pieces: Sequence[Piece]) -> list[str]:
+    for piece in pieces:
+        if os.path.basename(piece.name).startswith((".", "_")) or ":" in piece.name:
+            words = (
+                "has a name that Spark passes over or cannot open: it begins with . or _, or holds a colon"
+            )
+            raise FileFault(piece.source.shown, "file name", words)
+    return [_MARKS.sub(r"\\\g<0>", piece.source.path) for piece in pieces]
+
+
+def _backticks(name: str) -> str:
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
+
+
+class SparkScanner:
+    """Scans by Spark."""
+
+    def __init__(self) -> None:
+        self._session = spark_session()
+
+    def lines(self, form: Lines) -> Any:
+        for piece in form.pieces:
+            if form.gzipped != piece.source.path.endswith(".gz"):
+                words = "must be called .gz if and only if gzip is around it, for Spark goes by the name"
+                raise FileFault(piece.source.shown, "file name", words)
+        schema = ", ".join(f"{place(i)} string" for i in range(form.columns))
+        options = {
+            "header": "true",
+            "enforceSchema": "true",
+            "sep": form.separator,
+            "quote": '"',
+            "escape": '"',
+            "lineSep": "\n",
+            "multiLine": "false",
+            "mode": "FAILFAST",
+            "maxColumns": str(form.columns + 1),
+            "maxCharsPerColumn": "-1",
+        }
+        return self._session.read.schema(schema).options(**options).csv(_paths(form.pieces))
+
+    def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
+        if pieces[0].source.holds == "arrow":
+            return self._arrow(pieces, wanted)
+        paths, reader = _paths(pieces), self._session.read
+        if folder is not None:
+            from pyspark.sql.types import StringType
+
+            schema = self._session.read.parquet(paths[0]).schema
+            for name, _ in pieces[0].keys:
+                # Told to be text, a key is not guessed to be a number.
+                schema = schema.add(name, StringType())
+            reader = reader.schema(schema).option("basePath", folder)
+        return reader.parquet(*paths)
+
+    def _arrow(self, pieces: Sequence[Piece], wanted: Sequence[Wanted]) -> Any:
+        """Arrow files batch by batch, in the Python of the executors, which must see the same paths."""
+        columns = [(each.place, each.kind, each.how) for each in wanted]
+
+        # A function inside a function is sent as it is: executors need pyarrow, and not this package.
+        def batches(listed: Iterator[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+            from pyarrow import ipc
+
+            types = {"integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+            types |= {"date": pa.date32(), "datetime": pa.timestamp("us"), "zoned": pa.timestamp("us", "UTC")}
+            for each in listed:
+                for path in each.column(0).to_pylist():
+                    with pa.memory_map(path) as mapped, ipc.open_file(mapped) as file:
+                        for index in range(file.num_record_batches):
+                            batch = file.get_batch(index)
+                            made = []
+                            for name, kind, how in columns:
+                                wide = types["zoned" if how == "zoned" else kind]
+                                if how == "keep" and kind == "integer":
+                                    wide = pa.decimal128(20, 0)
+                                made.append(batch.column(name).cast(wide))
+                            yield pa.RecordBatch.from_arrays(made, names=[name for name, _, _ in columns])
+
+        from pyspark.sql.types import StructType
+
+        schema = StructType()
+        for each in wanted:
+            wide = "decimal(20,0)" if each.how == "keep" and each.kind == "integer" else _TYPES[each.kind]
+            schema = schema.add(each.place, "timestamp" if each.how == "zoned" else wide)
+        paths = [(piece.source.path,) for piece in pieces]
+        listed = self._session.createDataFrame(paths, "path string").repartition(len(paths))
+        return listed.mapInArrow(batches, schema)
+
+    def read(self, frame: Any, wanted: Sequence[Wanted], said: Mapping[str, str | None]) -> Any:
+        from pyspark.sql import functions
+
+        made = []
+        for each in wanted:
+            cell = functions.col(_backticks(each.place))
+            if each.place in said:
+                cell = functions.lit(said[each.place]).cast("string")
+            if each.how == "cell":
+                cell = _value(cell, each.kind)
+            elif each.how == "null":
+                cell = functions.lit(None).cast(_TYPES[each.kind])
+            elif each.how == "cast":
+                cell = cell.cast(_TYPES[each.kind])
+            made.append(cell.alias(each.name))
+        return frame.select(*made)
+
+    def wrong(self, frame: Any, wanted: Sequence[Wanted]) -> list[int]:
+        from pyspark.sql import functions
+
+        counts = [
+            functions.count_if(_wrong(functions.col(_backticks(each.place)), each.kind)) for each in wanted
+        ]
+        return [int(count) for count in frame.agg(functions.count(functions.lit(1)), *counts).collect()[0]]
+
+    def together(self, frames: Sequence[Any]) -> Any:
+        found = frames[0]
+        for frame in frames[1:]:
+            found = found.union(frame)
+        return found
+
+    def empty(self, wanted: Sequence[Wanted]) -> Any:
+        from pyspark.sql.types import StructType
+
+        schema = StructType()
+        for each in wanted:
+            schema = schema.add(each.name, _TYPES[each.kind])
+        return self._session.createDataFrame([], schema)
+
+
+def _value(cell: Any, kind: FileKind) -> Any:
+    """The value of a cell, null where it is null or no value of the kind."""
+    from pyspark.sql import functions
+
+    if kind == "text":
+        return functions.when(cell != "", cell)
+    if kind == "boolean":
+        return functions.when(cell.isin(*TRUE), functions.lit(True)).when(
+            cell.isin(*FALSE), functions.lit(False)
+        )
+    bare = functions.btrim(cell, functions.lit(AROUND))
+    if kind in ("date", "datetime"):
+        forms = (DATE,) if kind == "date" else (DATE, MINUTE, SECOND)
+        met = functools.reduce(operator.or_, (cell.rlike(form) for form in forms))
+        plain = functions.translate(bare, "TZ", " ")
+        return functions.when(met, plain.try_cast(_TYPES[kind]))
+    if kind == "integer":
+        return functions.when(cell.rlike(INTEGER), bare.try_cast("long"))
+    return (
+        functions.when(cell.rlike(DECIMAL), bare.try_cast("double"))
+        .when(cell.rlike(ABOVE), functions.lit(float("inf")))
+        .when(cell.rlike(BELOW), functions.lit(float("-inf")))
+        .when(cell.rlike(NO_NUMBER), functions.lit(float("nan")))
+    )
+
+
+def _wrong(cell: Any, kind: FileKind) -> Any:
+    """Whether a cell is neither null nor a value of the kind."""
+    from pyspark.sql import functions
+
+    if kind == "text":
+        return functions.lit(False)
+    blank = cell.isin("", NULL) if kind == "boolean" else cell.rlike(BLANK)
+    return cell.isNotNull() & ~blank & _value(cell, kind).isNull()

@@ -1,0 +1,151 @@
+"""A lazy table as the source of a data set: its columns before a charge, its passes after it."""
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sfumato.data.column import Column
+from sfumato.data.conditions import Condition
+from sfumato.data.engines import guarded
+from sfumato.data.expressions import Expression
+from sfumato.data.found_keys import lazy_found_keys
+from sfumato.data.groups import Key
+from sfumato.data.lazy_column import LazyColumn
+from sfumato.data.lazy_contributions import KEY_BYTES, bounded, bounded_groups, bounded_listed, secret_key
+from sfumato.data.lazy_table import LazyTable
+from sfumato.data.passes import Passes
+from sfumato.data.portion import GroupKeys, Portion
+from sfumato.errors import NotSupported
+from sfumato.grid import Ints
+from sfumato.laws import Bits
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+T = TypeVar("T")
+
+
+class LazySource:
+    """A table in an engine; rows of units are chosen by a hash with a secret key that is drawn once."""
+
+    def __init__(self, frame: "nw.LazyFrame[Any]") -> None:
+        self._table = LazyTable(frame)
+        self._unit: tuple[str, int] | None = None
+        self._groups: int | None = None
+        # By whether the bits were private: what test bits chose protects nobody.
+        self._keys: dict[bool, bytes] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._table.dtypes)
+
+    @property
+    def copies(self) -> Mapping[str, Any]:
+        """Columns in an engine are not handed out."""
+        raise NotSupported("scores need a table in memory, got one in an engine")
+
+    def bound(self, ids: str, rows: int, groups: int | None) -> None:
+        """Keep at most so many rows of every id, in at most so many groups of a question."""
+        self._unit, self._groups = (ids, rows), groups
+
+    def derive(self, name: str, expression: Expression) -> None:
+        """Add a column that is computed from others."""
+        self._table.derive(name, expression)
+
+    def column(self, name: str) -> Column:
+        """The column with all its rows; its values are not read."""
+        return LazyColumn(self._table, name)
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed hash of the names and types, which are all that is known without a pass."""
+        found = hashlib.blake2b(digest_size=32, key=key, person=b"lazy")
+        for name, dtype in sorted(self._table.dtypes.items()):
+            found.update(f"{name}\0{dtype}\0".encode(errors="backslashreplace"))
+        return found.hexdigest()
+
+    def reading(self, bits: Bits) -> "LazyReading":
+        """The table, to be read after a charge by passes."""
+        if self._unit is None:
+            return LazyReading(self._table, None)
+        if bits.private not in self._keys:
+            # A choice that protects nobody takes no seeded bits from the draws that follow it.
+            self._keys[bits.private] = secret_key(bits) if bits.private else bytes(KEY_BYTES)
+        return LazyReading(self._table, Units(*self._unit, self._groups, self._keys[bits.private]))
+
+
+@dataclass(frozen=True)
+class Units:
+    """Whose rows are bounded: the ids, how many rows and groups of each are kept, and the secret key."""
+
+    ids: str
+    rows: int
+    groups: int | None
+    key: bytes
+
+
+class LazyReading:
+    """What one answer reads of a lazy table: one pass for all that is asked in a round."""
+
+    def __init__(self, table: LazyTable, units: Units | None) -> None:
+        self._table, self._units = table, units
+        frame = table.frame
+        if units is not None:
+            frame = guarded(frame, lambda: bounded(table.frame, units.ids, units.rows, units.key))
+        # Rows are chosen by what the table holds, before anything is computed from it.
+        self._frame = guarded(frame, lambda: table.read(frame))
+        self._bounded: dict[GroupKeys, nw.LazyFrame[Any]] = {}
+        self._keys: dict[Hashable, tuple[Sequence[Key], Ints]] = {}
+        self.passes = Passes(table, self._frame_of)
+
+    def _frame_of(self, groups: GroupKeys) -> "nw.LazyFrame[Any]":
+        """The rows that a question by these groups reads: those of each unit in so many groups."""
+        units = self._units
+        if units is None or units.groups is None or not groups.by:
+            return self._frame
+        if groups not in self._bounded:
+            values, most = self._table.keys(groups), units.groups
+            self._bounded[groups] = guarded(
+                self._frame,
+                lambda: bounded_listed(
+                    self._frame, units.ids, values, groups.keys, most, units.key, other=groups.other
+                ),
+            )
+        return self._bounded[groups]
+
+    def parts(self, name: str, where: Sequence[Condition], groups: GroupKeys) -> tuple[Column, ...]:
+        """The column in each group, of the rows that meet the conditions."""
+        portion = Portion(tuple(where), groups)
+        return tuple(
+            LazyColumn(self._table, name, self.passes.ask, portion, group) for group in range(groups.count)
+        )
+
+    def settled(self, makers: Iterable[Callable[[], T]]) -> Iterator[T]:
+        """What every maker gives, after as many passes as one of them needs."""
+        return iter(self.passes.settled(list(makers)))
+
+    def found_keys(
+        self, by: Sequence[str], where: Sequence[Condition], least: int
+    ) -> tuple[Sequence[Key], Ints]:
+        """The keys that rows have which meet the conditions, in order, and how many units each has."""
+        asked = tuple(by), tuple(where), least
+        if asked not in self._keys:
+            self._keys[asked] = guarded(self._frame, lambda: self._found(by, where, least))
+            self.passes.count += 1
+        return self._keys[asked]
+
+    def _found(self, by: Sequence[str], where: Sequence[Condition], least: int) -> tuple[list[Key], Ints]:
+        import narwhals as nw
+
+        frame, units = self._frame, self._units
+        if units is not None and units.groups is not None:
+            # Rows of no key would take the place of a group.
+            for name in by:
+                frame = frame.filter(~nw.col(name).is_null())
+            frame = bounded_groups(frame, units.ids, by, units.groups, units.key)
+        met = self._table.met(Portion(tuple(where)))
+        if met is not None:
+            frame = frame.filter(met)
+        ids = None if units is None else units.ids
+        return lazy_found_keys(frame, by, self._table.dtypes, ids, least)

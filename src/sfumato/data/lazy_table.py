@@ -1,0 +1,204 @@
+"""A table that an engine holds: its public types, and the expressions by which its columns are read there.
+
+Every expression is the same sequence of float64 operations that a column in memory goes through, so that all
+engines count the same. None of them can raise for what the data hold.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato.data import stored_types
+from sfumato.data.codes import WHOLE_LIMIT
+from sfumato.data.column import Category, Kind
+from sfumato.data.engines import count_rows, engine_name, guarded, null_columns
+from sfumato.data.expression_frames import with_expressions
+from sfumato.data.expression_kinds import bind
+from sfumato.data.expressions import Expression
+from sfumato.data.matches import Matches
+from sfumato.data.portion import GroupKeys, Portion
+from sfumato.errors import SchemaMismatch
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+# What a row counts as that is not asked about, and one without a value.
+OUTSIDE, NULL = -2, -1
+
+
+class LazyTable:
+    """A lazy frame of private data with the public kinds of its columns; no row leaves the engine."""
+
+    def __init__(self, frame: "nw.LazyFrame[Any]") -> None:
+        self.frame = frame
+        self.dtypes: Mapping[str, Any] = dict(guarded(frame, frame.collect_schema))
+        self.engine = engine_name(frame)
+        self._nulls = guarded(frame, lambda: null_columns(frame))
+        self._derived: dict[str, Expression] = {}
+        self._rows: int | None = None
+
+    def derive(self, name: str, expression: Expression) -> None:
+        """Add a column that is computed from others, by the engine."""
+        import narwhals as nw
+
+        flag = bind(expression, self.kinds).is_flag
+        self._derived[name] = expression
+        self.dtypes = {**self.dtypes, name: nw.Boolean() if flag else nw.Float64()}
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kinds of columns as expressions know them: dates apart from numbers."""
+        found: dict[str, str] = {}
+        for name, dtype in self.dtypes.items():
+            try:
+                stored = stored_types.stored(name, dtype, empty=name in self._nulls)
+            except SchemaMismatch:
+                continue  # of a type that holds no values: an expression about it is refused
+            found[name] = stored.kind if stored.reads == "number" else stored.reads
+        return found
+
+    def read(self, frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
+        """Rows of the table with the columns that are computed from others."""
+        if not self._derived:
+            return frame
+        # A column may be computed from another one that is.
+        for name, expression in self._derived.items():
+            frame = with_expressions(
+                frame,
+                {name: expression},
+                self.kinds,
+                number=self.number,
+                text=lambda each: stored_types.text(each, self.dtypes[each]),
+                flag=lambda each: stored_types.flag(each, self.dtypes[each]),
+                engine=self.engine,
+            )
+        return frame
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, counted when this is first asked; public under substitution alone."""
+        if self._rows is None:
+            self._rows = count_rows(self.frame)
+        return self._rows
+
+    def stored(self, name: str) -> stored_types.Stored:
+        """The public facts of a column, by its stored type."""
+        return stored_types.stored(name, self.dtypes[name], empty=name in self._nulls)
+
+    def kind(self, name: str) -> Kind:
+        """The public kind of a column."""
+        return self.stored(name).kind
+
+    def number(self, name: str) -> "nw.Expr":
+        """A column as float64, null where it is null or NaN."""
+        import narwhals as nw
+
+        if name in self._nulls:
+            return nw.lit(None, dtype=nw.Float64)
+        return stored_types.number(name, self.dtypes[name], self.engine)
+
+    def present(self, name: str) -> "nw.Expr":
+        """Whether a row has a value."""
+        if self.kind(name) == "text":
+            return ~stored_types.text(name, self.dtypes[name]).is_null()
+        return ~self.number(name).is_null()
+
+    def listed(self, name: str, categories: Sequence[Category]) -> "nw.Expr":
+        """The value of a row that holds one of some categories, null for any other."""
+        import narwhals as nw
+
+        if name in self._nulls:
+            return nw.lit(None, dtype=nw.String)
+        kind, dtype = self.kind(name), self.dtypes[name]
+        if kind == "text":
+            value = stored_types.text(name, dtype)
+            held: list[Any] = [category for category in categories if type(category) is str]
+        elif kind == "boolean":
+            value = stored_types.flag(name, dtype)
+            held = [category for category in categories if type(category) is bool]
+        elif kind == "real" or dtype in (nw.UInt64, nw.Int128, nw.UInt128):
+            value = self.number(name)
+            held = [category for category in categories if type(category) is int]
+            if any(abs(category) >= WHOLE_LIMIT for category in held):
+                value, held = nw.col(name).cast(nw.String), [str(category) for category in held]
+                return nw.when(value.is_in(held)).then(value)
+            found = nw.when(value.is_in([float(category) for category in held])).then(value)
+            return found.cast(nw.Int64)
+        else:
+            value = nw.col(name).cast(nw.Int64)
+            held = [c for c in categories if type(c) is int and -(2**63) <= c < 2**63]
+        return nw.when(value.is_in(held)).then(value)
+
+    def matching(self, name: str, matches: Matches) -> "nw.Expr":
+        """Whether a row meets a condition; a null never does."""
+        import narwhals as nw
+
+        if matches.equals:
+            return ~self.listed(name, matches.equals).is_null()
+        if matches.between is None:
+            return stored_types.flag(name, self.dtypes[name]).fill_null(False)
+        low, high = matches.between
+        number = self.number(name)
+        return ((number >= nw.lit(low)) & (number <= nw.lit(high))).fill_null(False)
+
+    def met(self, portion: Portion) -> "nw.Expr | None":
+        """Whether a row meets the conditions of a portion; None where there are none."""
+        found: nw.Expr | None = None
+        for condition in portion.where:
+            flag = self.matching(condition.column, condition.matches)
+            found = flag if found is None else found & flag
+        return found
+
+    def keys(self, groups: GroupKeys) -> "list[nw.Expr]":
+        """The key columns of groups: null where a row holds none of the listed values."""
+        return [self.listed(name, groups.values(place)) for place, name in enumerate(groups.by)]
+
+
+class Staged:
+    """A table within one pass: numbers of columns and conditions are found once, as columns of their own."""
+
+    def __init__(self, table: LazyTable, columns: Sequence[str], portions: Sequence[Portion]) -> None:
+        self._table = table
+        numbers = [name for name in dict.fromkeys(columns) if table.kind(name) not in ("text", "unknown")]
+        self._numbers = {name: f"sfumato_number_{place}" for place, name in enumerate(numbers)}
+        wheres = [where for where in dict.fromkeys(portion.where for portion in portions) if where]
+        self._masks = {where: f"sfumato_met_{place}" for place, where in enumerate(wheres)}
+
+    @property
+    def adds_widely(self) -> bool:
+        """Whether the engine's sums of integers are wider than 64 bits, so that none overflows."""
+        return self._table.engine == "duckdb"
+
+    def frame(self, frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
+        """The frame with these columns."""
+        table = self._table
+        found = [table.number(name).alias(staged) for name, staged in self._numbers.items()]
+        found += [table.met(Portion(where)).alias(staged) for where, staged in self._masks.items()]  # type: ignore[union-attr]
+        return frame.with_columns(*found) if found else frame
+
+    def number(self, name: str) -> "nw.Expr":
+        """A column as float64, null where it is null or NaN."""
+        import narwhals as nw
+
+        return nw.col(self._numbers[name]) if name in self._numbers else self._table.number(name)
+
+    def present(self, name: str) -> "nw.Expr":
+        """Whether a row has a value."""
+        return ~self.number(name).is_null() if name in self._numbers else self._table.present(name)
+
+    def met(self, portion: Portion) -> "nw.Expr | None":
+        """Whether a row meets the conditions of a portion; None where there are none."""
+        import narwhals as nw
+
+        return nw.col(self._masks[portion.where]) if portion.where else None
+
+    def listed(self, name: str, categories: Sequence[Category]) -> "nw.Expr":
+        """The value of a row that holds one of some categories, null for any other."""
+        return self._table.listed(name, categories)
+
+    def matching(self, name: str, matches: Matches) -> "nw.Expr":
+        """Whether a row meets a condition; a null never does."""
+        return self._table.matching(name, matches)
+
+    def keys(self, groups: GroupKeys) -> "list[nw.Expr]":
+        """The key columns of groups."""
+        return self._table.keys(groups)
