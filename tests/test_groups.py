@@ -491,6 +491,7 @@ def test_the_example_with_private_groups_runs(tmp_path):
     made = publish(
         plans.read(tmp_path / "plan.toml"), ledger=f"sqlite:///{tmp_path / 'ledger.db'}"
     ).publication
+    assert made.groups_per_unit == Publication.read(made.to_json()).groups_per_unit == 1
     jobs, pay = made.results
     assert jobs.releases[-1][0] == (None,)
     assert len(jobs.releases) > 10

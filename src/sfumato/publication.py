@@ -43,14 +43,16 @@ class Publication:
     # What read the data, where the plan names it.
     engine: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    # In how many groups of a result a person counts, where that is bounded.
+    groups_per_unit: int | None = None
     results: tuple[Result, ...]
 
     def facts(self) -> dict[str, Any]:
         """All but the results, in JSON's types."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         plain["versions"] = dict(self.versions)
-        if self.engine is not None:
-            plain["engine"] = self.engine
+        said = {"engine": self.engine, "groups_per_unit": self.groups_per_unit}
+        plain |= {name: fact for name, fact in said.items() if fact is not None}
         exact = {"budget": self.budget.to_dict(), "price": self.price.to_dict()}
         return {"format": FORMAT, "software": "sfumato", **plain, **exact}
 
@@ -71,8 +73,7 @@ class Publication:
             if record["format"] != FORMAT or record["software"] != "sfumato":
                 raise ValueError
             facts = {name: record[name] for name in _PLAIN}
-            if "engine" in record:
-                facts["engine"] = record["engine"]
+            facts |= {name: record[name] for name in ("engine", "groups_per_unit") if name in record}
             _check_facts(facts)
             check_neighbours(facts["neighbours"])
             versions = {str(package): str(number) for package, number in record["versions"].items()}
@@ -158,7 +159,7 @@ def _read_result(record: Mapping[str, Any]) -> Result:
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
     for name, value in facts.items():
-        optional = name in ("rows", "rows_per_unit")
+        optional = name in ("rows", "rows_per_unit", "groups_per_unit")
         if not (type(value) is int or value is None if optional else isinstance(value, str)):
             raise ValueError
 

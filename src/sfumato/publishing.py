@@ -202,6 +202,7 @@ def _publication(plan: "Plan", rows: int | None, batch: Batch, request: str) -> 
         dataset=plan.data.name,
         unit=plan.data.unit,
         rows_per_unit=plan.data.rows_per_unit,
+        groups_per_unit=plan.data.groups_per_unit,
         neighbours=plan.data.neighbours,
         rows=rows,
         budget=plan.budget.value,

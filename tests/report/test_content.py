@@ -167,7 +167,14 @@ def test_what_seeded_bits_drew_is_marked_as_not_private():
 
 
 def test_a_note_of_all_groups_is_said_once_and_that_of_one_names_it():
-    said = words(html(replace(salaries(), results=salaries().results[1:2])))
+    result = salaries().results[1]
+    # Noise that makes rows where there are none is rare, and leaves no such note: the outcome without noise.
+    empty = {
+        key: replace(made, outcome=(0,) * len(made.outcome)) for key, made in result.releases if EMPTY in key
+    }
+    others = tuple((key, made) for key, made in result.releases if key not in empty)
+    drawn = replace(result, releases=(*others, *empty.items()))
+    said = words(html(replace(salaries(), results=(drawn,))))
     assert said.count("values are clamped to [0, 150000]") == 1
     assert re.search(f"{EMPTY}: the answer is dominated by noise", said)
 

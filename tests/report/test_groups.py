@@ -13,7 +13,7 @@ from sfumato.laws import SeededBits
 from sfumato.privacy import Amount
 from sfumato.question import Question
 from sfumato.report import html
-from sfumato.report.words import bare_heading, found_words, group_name, text
+from sfumato.report.words import bare_heading, bound_words, found_words, group_name, text
 
 __all__ = ["browser"]
 
@@ -127,6 +127,8 @@ def test_words_of_groups():
         "Most common of pay raise by team, where age is over 30"
     )
     assert found_words("", Amount()) == ""
+    assert "in at most one group of a result" in text(bound_words("id", 3, 1))
+    assert "group" not in text(bound_words("id", 3))
 
 
 @needs_chromium

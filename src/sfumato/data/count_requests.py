@@ -53,11 +53,11 @@ class CellRequest(Plain):
         import narwhals as nw
 
         found = self.axis.located(table.number(self.column), name)
-        return (found / nw.lit(2.0**shift)).floor().cast(nw.Int64).fill_null(NULL)
+        return (found / nw.lit(2.0**shift) if shift else found).floor().cast(nw.Int64)
 
     def read(self, answer: Answer, names: Mapping[str, str]) -> list[tuple[Ints, Ints]]:
         """The cells and their counts, in order, for every group; cell -1 counts the nulls."""
-        cells, rows = answer.integers(names["cell"]), answer.integers(ROWS)
+        cells, rows = answer.integers(names["cell"], NULL), answer.integers(ROWS)
         keep = (answer.groups >= 0) & (cells > OUTSIDE)
         cells, rows, groups = cells[keep], rows[keep], answer.groups[keep]
         order = np.lexsort((cells, groups))
@@ -132,10 +132,12 @@ class Refinement(CellRequest):
         """The cell, of rows in the blocks."""
         import narwhals as nw
 
-        needed, met = self.needed(table, name), table.met(self.portion)
-        inside = needed if met is None else needed & met
-        outside = nw.lit(OUTSIDE, dtype=nw.Int64)
-        cell = nw.when(inside).then(nw.col(f"{name}_cell")).otherwise(outside)
+        cell, met = nw.col(f"{name}_cell"), table.met(self.portion)
+        if not table.alone:
+            # Other requests of the pass need other rows.
+            needed = self.needed(table, name)
+            met = needed if met is None else needed & met
+        cell = or_nothing(met, cell, OUTSIDE)
         # Each is a group-by of its own: how many cells it has does not matter.
         return {"cell": (Told(self.together, self.axis.cells), cell)}
 

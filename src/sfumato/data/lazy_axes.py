@@ -58,12 +58,16 @@ class GridAxis(_Computed):
         return self.grid.cells
 
     def located(self, number: "nw.Expr", name: str) -> "nw.Expr":
-        """The operations of `Grid.locate`, after a clip that changes no cell and keeps products finite."""
+        """The operations of `Grid.locate`, but that values are clipped first, to the point of the last cell.
+
+        Each point is found in its own cell, and cells grow with values: no clip is needed after, and no
+        product overflows.
+        """
         import narwhals as nw
 
         scale, offset = self.grid.line
-        inside = number.clip(float(self.grid.lower), float(self.grid.upper))
-        return (inside * nw.lit(scale) + nw.lit(offset)).clip(0.0, self.grid.cells - 1.0)
+        inside = number.clip(float(self.grid.lower), float(self.grid.value(self.grid.cells - 1)))
+        return inside * nw.lit(scale) + nw.lit(offset)
 
 
 @dataclass(frozen=True)

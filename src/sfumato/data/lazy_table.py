@@ -156,8 +156,12 @@ class LazyTable:
 class Staged:
     """A table within one pass: numbers of columns and conditions are found once, as columns of their own."""
 
-    def __init__(self, table: LazyTable, columns: Sequence[str], portions: Sequence[Portion]) -> None:
+    def __init__(
+        self, table: LazyTable, columns: Sequence[str], portions: Sequence[Portion], *, alone: bool = False
+    ) -> None:
         self._table = table
+        # Whether one group-by is all of the pass, so that rows that it does not need are left out before.
+        self.alone = alone
         numbers = [name for name in dict.fromkeys(columns) if table.kind(name) not in ("text", "unknown")]
         self._numbers = {name: f"sfumato_number_{place}" for place, name in enumerate(numbers)}
         wheres = [where for where in dict.fromkeys(portion.where for portion in portions) if where]

@@ -93,7 +93,8 @@ def _answered(
 ) -> dict[Request, Any]:
     """Every request with its answer, by one scan."""
     every = [request for bucket in buckets for request in bucket]
-    table = Staged(source, [request.column for request in every], [request.portion for request in every])
+    columns, portions = [request.column for request in every], [request.portion for request in every]
+    table = Staged(source, columns, portions, alone=len(buckets) == 1)
     scan = _Scan(table, table.frame(frame))
     read = [(bucket, *scan.add(f"sfumato_{number}", bucket)) for number, bucket in enumerate(buckets)]
     answers: dict[Request, Any] = {}

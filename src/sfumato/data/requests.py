@@ -30,9 +30,9 @@ class Answer:
         found = groups.groups_of([table[name] for name in by]) if by else np.zeros(len(table), dtype=np.int64)
         self.groups: Ints = found
 
-    def integers(self, name: str) -> Ints:
-        """A column of integers, 0 where there is none."""
-        return np.asarray(self._table[name].fill_null(0).to_numpy()).astype(np.int64)
+    def integers(self, name: str, null: int = 0) -> Ints:
+        """A column of integers, with another one for null."""
+        return np.asarray(self._table[name].fill_null(null).to_numpy()).astype(np.int64)
 
     def values(self, name: str) -> list[Any]:
         """A column as Python objects."""

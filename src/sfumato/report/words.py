@@ -231,7 +231,7 @@ def unit_words(unit: str, rows_per_unit: int | None) -> Phrase:
     return ("all rows with the same ", Name(plain(unit)), f", at most {most}")
 
 
-def bound_words(unit: str, rows_per_unit: int | None) -> Phrase:
+def bound_words(unit: str, rows_per_unit: int | None, groups_per_unit: int | None = None) -> Phrase:
     """How much one person can contribute."""
     if unit == "row":
         return ("One person is taken to be one row. A person with several rows is protected less.",)
@@ -240,7 +240,15 @@ def bound_words(unit: str, rows_per_unit: int | None) -> Phrase:
         "Of the rows with the same ",
         Name(plain(unit)),
         f", at most {most} were used, chosen at random. The noise is made for that many.",
+        *_groups_words(groups_per_unit),
     )
+
+
+def _groups_words(most: int | None) -> Phrase:
+    if most is None:
+        return ()
+    groups = "one group" if most == 1 else f"{most:,} groups"
+    return (f" They count in at most {groups} of a result, chosen at random too.",)
 
 
 def relation_words(neighbours: str, unit: str) -> str:
