@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.data.column import Category
-from sfumato.data.engines import ROWS, small_table
+from sfumato.data.engines import small_table
+from sfumato.data.key_sets import ROWS, Told, listed_key
 from sfumato.data.lazy_axes import Axis
 from sfumato.data.lazy_table import NULL, OUTSIDE, Staged
 from sfumato.data.portion import places_of
-from sfumato.data.requests import Answer, Keys, Plain, Told, listed_key, or_nothing
+from sfumato.data.requests import Answer, Keys, Plain, or_nothing
 from sfumato.grid import Ints
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Refinement(CellRequest):
             met = needed if met is None else needed & met
         cell = or_nothing(met, cell, OUTSIDE)
         # Each is a group-by of its own: how many cells it has does not matter.
-        return {"cell": (Told(self.together, self.axis.cells), cell)}
+        return {"cell": (Told(self.together, self.axis.cells + 2), cell)}
 
     def read(self, answer: Answer, names: Mapping[str, str]) -> list[tuple[Ints, Ints]]:
         """The cells of these blocks and their counts, in order, for every group."""
@@ -173,7 +174,7 @@ class TallyRequest(Plain):
 
         listed = table.listed(self.column, self.categories)
         present = table.present(self.column).cast(nw.Int64)
-        state = Told(("present", self.column, self.portion.where), 3 if self.portion.where else 2)
+        state = Told(("present", self.column, self.portion.where), 4)
         return {
             "category": (listed_key(self.column, self.categories), listed),
             "present": (state, or_nothing(table.met(self.portion), present, OUTSIDE)),

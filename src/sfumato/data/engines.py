@@ -6,9 +6,11 @@ group-by. Errors of engines quote data and plans, so none of them gets out of he
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato.data.key_sets import ROWS, KeySet, Told, grouped
+from sfumato.data.merging import merged, told_by
+from sfumato.data.polars_batches import by_polars
 from sfumato.data.rounds import Unanswered
 from sfumato.errors import EngineFault, NotSupported, SfumatoError
 
@@ -17,19 +19,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROWS = "sfumato_rows"
 _SET = "sfumato_set"
 _FRAME = "sfumato_frame"
 # The number of a grouping set is a 64-bit integer.
 _MOST_KEYS = 60
-
-
-@dataclass(frozen=True)
-class KeySet:
-    """One group-by: the columns that are its keys, and those that are summed beside the number of rows."""
-
-    keys: tuple[str, ...]
-    sums: tuple[str, ...] = ()
 
 
 def engine_name(frame: "nw.LazyFrame[Any]") -> str:
@@ -53,39 +46,33 @@ def guarded(frame: "nw.LazyFrame[Any]", work: Callable[[], T]) -> T:
     raise EngineFault(f"{engine_name(frame)} could not answer: {kind}")
 
 
-def aggregate(frame: "nw.LazyFrame[Any]", sets: Sequence[KeySet]) -> "list[nw.DataFrame[Any]]":
-    """Each group-by as a small table with the number of rows; one scan for all of them."""
-    return guarded(frame, lambda: _aggregate(frame, sets))
+def aggregate(
+    frame: "nw.LazyFrame[Any]", sets: Sequence[KeySet], told: Mapping[str, Told]
+) -> "list[nw.DataFrame[Any]]":
+    """Each group-by as a small table with the number of rows; `told` says what the keys hold.
+
+    One scan for all of them, but that DuckDB takes one for counts and one for sums.
+    """
+    return guarded(frame, lambda: _aggregate(frame, sets, told))
 
 
-def _aggregate(frame: "nw.LazyFrame[Any]", sets: Sequence[KeySet]) -> "list[nw.DataFrame[Any]]":
+def _aggregate(
+    frame: "nw.LazyFrame[Any]", sets: Sequence[KeySet], told: Mapping[str, Told]
+) -> "list[nw.DataFrame[Any]]":
     engine = engine_name(frame)
     if engine == "polars":
-        return _by_polars(frame, sets)
-    if len(sets) == 1 or engine not in ("duckdb", "spark"):
-        return [_one(frame, each).collect() for each in sets]
+        return by_polars(frame, sets, told)
+    if engine not in ("duckdb", "spark"):
+        return [grouped(frame, each).collect() for each in sets]
     by_sets = _by_duckdb if engine == "duckdb" else _by_spark
 
     def run(batch: list[KeySet]) -> "list[nw.DataFrame[Any]]":
-        return by_sets(frame, batch) if len(batch) > 1 else [_one(frame, batch[0]).collect()]
+        return by_sets(frame, batch) if len(batch) > 1 else [grouped(frame, batch[0]).collect()]
 
+    fewer, places = merged(sets, {name: key.size for name, key in told.items()})
     # DuckDB adds every sum for every set, which takes longer than to read the columns once more.
-    return _in_order(sets, lambda each: engine == "duckdb" and bool(each.sums), run)
-
-
-def _one(frame: "nw.LazyFrame[Any]", each: KeySet) -> "nw.LazyFrame[Any]":
-    import narwhals as nw
-
-    wanted = [nw.len().alias(ROWS), *(nw.col(name).sum() for name in each.sums)]
-    return frame.group_by(*each.keys).agg(*wanted) if each.keys else frame.select(*wanted)
-
-
-def _by_polars(frame: "nw.LazyFrame[Any]", sets: Sequence[KeySet]) -> "list[nw.DataFrame[Any]]":
-    import narwhals as nw
-    import polars as pl
-
-    plans = [_one(frame, each).to_native() for each in sets]
-    return [nw.from_native(table) for table in pl.collect_all(plans, engine="streaming")]
+    tables = _in_order(fewer, lambda each: engine == "duckdb" and bool(each.sums), run)
+    return [told_by(tables[place], fewer[place], each) for place, each in zip(places, sets, strict=True)]
 
 
 def _in_order(

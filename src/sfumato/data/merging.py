@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sfumato.data.engines import ROWS, KeySet
+from sfumato.data.key_sets import ROWS, KeySet
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -16,20 +16,22 @@ MOST_GROUPS = 2**16
 def merged(sets: Sequence[KeySet], sizes: Mapping[str, int]) -> tuple[list[KeySet], list[int]]:
     """Group-bys that tell what all the sets ask, and for each set which one tells it.
 
-    `sizes` says how many values a key can have, a public fact. Sets of few keys are joined; a set without
-    sums is told by one with more keys.
+    `sizes` says how many values a key can have, a public fact. Sets of few keys are joined, and one that has
+    more keys tells others; sets with sums stay as they are, since a sum by more keys takes longer.
 
-    >>> sets = [KeySet(("cell",)), KeySet(("team",), ("pay",)), KeySet(("sex",)), KeySet(("team", "cell"))]
+    >>> sets = [KeySet(("cell",)), KeySet(("team",)), KeySet(("sex",)), KeySet(("team", "cell"))]
     >>> merged(sets, {"cell": 2**16, "team": 3, "sex": 3})
-    ([KeySet(keys=('team', 'cell'), sums=()), KeySet(keys=('team', 'sex'), sums=('pay',))], [0, 1, 1, 0])
+    ([KeySet(keys=('team', 'cell'), sums=()), KeySet(keys=('team', 'sex'), sums=())], [0, 1, 1, 0])
     """
     found: list[KeySet] = []
     told: dict[int, int] = {}
-    many = [place for place, each in enumerate(sets) if _groups(each.keys, sizes) > MOST_GROUPS // 2]
+    many = [
+        place for place, each in enumerate(sets) if each.sums or _groups(each.keys, sizes) > MOST_GROUPS // 2
+    ]
     for place in sorted(many, key=lambda place: -len(sets[place].keys)):
         each = sets[place]
-        above = (at for at, other in enumerate(found) if set(each.keys) <= set(other.keys))
-        at = next(above, None) if not each.sums else None
+        above = (at for at, other in enumerate(found) if set(each.keys) <= set(other.keys) and not other.sums)
+        at = None if each.sums else next(above, None)
         if at is None:
             at = len(found)
             found.append(each)
@@ -52,9 +54,7 @@ def _groups(keys: Sequence[str], sizes: Mapping[str, int]) -> int:
 
 
 def _joined(left: KeySet, right: KeySet) -> KeySet:
-    return KeySet(
-        tuple(dict.fromkeys((*left.keys, *right.keys))), tuple(dict.fromkeys((*left.sums, *right.sums)))
-    )
+    return KeySet(tuple(dict.fromkeys((*left.keys, *right.keys))))
 
 
 def _fits(left: KeySet, right: KeySet, sizes: Mapping[str, int]) -> bool:

@@ -5,11 +5,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.data.count_requests import Refinement
-from sfumato.data.engines import KeySet, aggregate, guarded
+from sfumato.data.engines import aggregate, guarded
+from sfumato.data.key_sets import KeySet, Told, listed_key
 from sfumato.data.lazy_table import LazyTable, Staged
-from sfumato.data.merging import merged, told_by
 from sfumato.data.portion import GroupKeys
-from sfumato.data.requests import Answer, Request, Told, listed_key
+from sfumato.data.requests import Answer, Request
 from sfumato.data.rounds import Unanswered
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ class _Scan:
         self._columns: dict[str, nw.Expr] = {}
         self._needed: list[nw.Expr | None] = []
         self._sets: list[KeySet] = []
-        # The columns that are keys, by what they hold, and how many values each can have.
+        # The columns that are keys, by what they hold, and the other way round.
         self._keys: dict[Hashable, str] = {}
-        self._sizes: dict[str, int] = {}
+        self._told: dict[str, Told] = {}
 
     def add(self, name: str, bucket: Sequence[Request]) -> tuple[list[str], dict[Request, dict[str, str]]]:
         """One group-by for requests with the same keys: the names of its groups, and of what each reads."""
@@ -155,7 +155,7 @@ class _Scan:
         if told not in self._keys:
             self._keys[told] = name
             self._columns[name] = key
-            self._sizes[name] = told.size
+            self._told[name] = told
         return self._keys[told]
 
     def _prepared(self) -> "nw.LazyFrame[Any]":
@@ -178,9 +178,4 @@ class _Scan:
                 needed = needed | rows  # type: ignore[operator]
             frame = frame.filter(needed)  # type: ignore[arg-type]
         frame = frame.select(*(key.alias(name) for name, key in self._columns.items()))
-        physical, places = merged(self._sets, self._sizes)
-        tables = aggregate(frame, physical)
-        return [
-            told_by(tables[place], physical[place], each)
-            for place, each in zip(places, self._sets, strict=True)
-        ]
+        return aggregate(frame, self._sets, self._told)

@@ -6,11 +6,11 @@ back is read. Requests with the same keys are answered by one group-by.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sfumato.data.column import Category
+from sfumato.data.key_sets import Told
 from sfumato.data.lazy_axes import LatticeAxis
 from sfumato.data.lazy_table import Staged
 from sfumato.data.matches import Matches
@@ -45,18 +45,6 @@ class Answer:
             if group >= 0:
                 sums[group] += int(value or 0)
         return sums
-
-
-class Told(NamedTuple):
-    """What a key column holds, which tells it apart from others, and how many values it can have."""
-
-    what: Hashable
-    size: int
-
-
-def listed_key(column: str, categories: Sequence[Category]) -> Told:
-    """The key that is the category of a row, or none."""
-    return Told(("listed", column, tuple(categories)), len(categories) + 1)
 
 
 Keys = dict[str, tuple[Told, "nw.Expr"]]
