@@ -99,6 +99,15 @@ def test_every_link_leads_somewhere(page):
             assert anchor in anchors(linked), anchor
 
 
+def test_the_map_names_all_files_of_the_data_and_none_that_is_not_there():
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"`(\w+/[\w/]+\.py)`", text))
+    code = ROOT / "src" / "sfumato"
+    assert {name for name in named if not (code / name).is_file()} == {"sfumato/folder/file.py"}
+    files = {f"data/{path.name}" for path in (code / "data").glob("[!_]*.py")}
+    assert files - named == set()
+
+
 def test_every_proof_that_a_docstring_names_is_there():
     sources = (ROOT / "src" / "sfumato").rglob("*.py")
     named = {

@@ -135,10 +135,10 @@ def publish(
 
 def _data(plan: "Plan") -> Dataset:
     from sfumato.data.tables import open_table
-    from sfumato.plan.binding import data_facts
+    from sfumato.plan.binding import data_facts, stored_fields
 
     facts = data_facts(plan)
-    table = open_table(plan.data_path, facts["schema"], columns=plan.needed, engine=plan.data.engine)
+    table = open_table(plan.data_path, stored_fields(plan), columns=plan.needed, engine=plan.data.engine)
     return Dataset(table, **facts)
 
 

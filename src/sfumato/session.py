@@ -318,8 +318,9 @@ class Session:
             method=method,
             neighbours=self._data.neighbours,
         )
+        columns = self._data.columns  # refused before the charge where an engine holds them
         self._charge(item)
-        return self._release(item, item.law(scores(self._data.columns)))
+        return self._release(item, item.law(scores(columns)))
 
     def open_stream(
         self,

@@ -74,6 +74,30 @@ def test_a_plan_is_begun_and_checked_for_a_folder_a_pattern_and_an_arrow_file(pa
     assert "nowhere/*.csv is not there yet" in called("plan", "check", "plan.toml")[1]
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_an_engine_that_fails_after_the_charge_tells_that_it_is_paid_for(engine, home, without_charts):
+    folder = home / "damaged"
+    folder.mkdir()
+    table = pl.read_csv(home / "people.csv", infer_schema_length=None)
+    table.write_parquet(folder / "part.parquet", compression="uncompressed", statistics=False)
+    content = bytearray((folder / "part.parquet").read_bytes())
+    # The pages are damaged, and the schema behind them is not.
+    pages = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    content[4:pages] = b"\xff" * (pages - 4)
+    (folder / "part.parquet").write_bytes(content)
+    replaced(home / "plan.toml", 'path = "people.csv"', f'path = "damaged"\nengine = "{engine}"')
+    status, printed, complained = called("release", "plan.toml", "-o", "out")
+    assert (status, printed) == (5, ""), complained
+    last = complained.splitlines()[-1]
+    assert last.startswith(f"{engine} could not answer: "), complained
+    request = last.split("--request ")[1].split()[0]
+    # Nothing more is charged for the same bytes, whether the request is named or not.
+    spent = called("ledger", "show", "--ledger", "ledger.db")
+    for more in ((), ("--request", request)):
+        assert called("release", "plan.toml", "-o", "out", *more)[0] == 5
+        assert called("ledger", "show", "--ledger", "ledger.db") == spent
+
+
 def test_an_engine_by_another_name_is_told(parts):
     replaced(parts / "plan.toml", 'path = "people"', 'path = "people"\nengine = "pyspark"')
     status, _, complained = called("plan", "check", "plan.toml")
@@ -99,3 +123,39 @@ def test_a_plan_with_a_derived_column_and_a_condition_in_text_is_released(parts,
     released = json.loads((parts / "out" / "release.json").read_text("utf-8"))
     found = next(result for result in released["results"] if result["name"] == "monthly")
     assert "age >= 18 and age < 65" in str(found["where"])
+
+
+@pytest.mark.parametrize("path", ["people.csv", "people"])
+def test_text_that_is_no_declared_category_is_read_alike_from_a_file_and_by_an_engine(
+    path, parts, without_charts
+):
+    (parts / "plan.toml").write_text(
+        f"""
+version = 1
+title = "Teams"
+data = {{ path = "{path}", name = "{path}", unit = "row", neighbours = "add-remove" }}
+budget = {{ epsilon = 4000, delta = 1e-5 }}
+columns.team = {{ type = "text", categories = ["red"] }}
+queries = [
+    {{ name = "blue", statistic = "count", where = "team == 'blue'" }},
+    {{ name = "no team", statistic = "count", where = "team == 'another value'" }},
+    {{ name = "by team", statistic = "count", group_by = ["team"], groups = {{ keys = "private" }} }},
+    {{ name = "own list", statistic = "histogram", column = "team", categories = ["blue"] }},
+]
+""",
+        "utf-8",
+    )
+    # Noise of this budget is zero but for a chance that never comes.
+    status, _, complained = called("release", "plan.toml", "-o", "out", "--json")
+    assert status == 0, complained
+    released = json.loads((parts / "out" / "release.json").read_text("utf-8"))
+    found = {result["name"]: result["releases"] for result in released["results"]}
+    teams = pl.read_csv(parts / "people.csv", infer_schema_length=None)["team"].drop_nulls().to_list()
+    blue = teams.count("blue")
+    assert blue > 0
+    assert int(found["blue"][0]["release"]["outcome"][0]) == blue
+    assert int(found["no team"][0]["release"]["outcome"][0]) == 0
+    assert int(found["own list"][0]["release"]["outcome"][0]) == blue
+    assert {part["key"][0]: int(part["release"]["outcome"][0]) for part in found["by team"]} == {
+        team: teams.count(team) for team in set(teams) if teams.count(team) > 1
+    }

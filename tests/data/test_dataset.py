@@ -10,7 +10,9 @@ import pytest
 
 from sfumato.data.dataset import Dataset
 from sfumato.data.field import Field
-from sfumato.errors import InvalidParameter, SchemaMismatch, SfumatoError
+from sfumato.errors import InvalidParameter, MissingExtra, NotSupported, SchemaMismatch, SfumatoError
+from sfumato.privacy import PureDP
+from sfumato.session import Session
 
 FRAMES = {
     "mapping": {"age": np.array([31, 45]), "name": ["x", "y"]},
@@ -172,3 +174,17 @@ def test_a_field_keeps_its_facts():
     assert Field(kind="integer", categories=(1, 2)).categories == (1, 2)
     # A step is read exactly, as it is written.
     assert Field(step=0.1).step == Fraction(1, 10)
+
+
+def test_a_table_of_duckdb_without_pyarrow_is_refused_before_anything_is_asked(monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setattr("sfumato.data.lazy_source.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="tables of duckdb need the package pyarrow"):
+        dataset(duckdb.connect().sql("select 1 as a"))
+
+
+def test_scores_of_a_table_in_an_engine_are_refused_before_the_charge():
+    session = Session(dataset(pl.LazyFrame({"a": [1, 2]})), budget=PureDP(1))
+    with pytest.raises(NotSupported, match="scores need a table in memory"):
+        session.choose(["x"], lambda columns: [1.0], sensitivity=1, budget=PureDP(1))
+    assert session.spent.epsilon == 0

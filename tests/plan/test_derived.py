@@ -51,6 +51,11 @@ MISTAKES = {
         "salary > hours",
         "columns.hourly.type: must be 'boolean'",
     ),
+    "text": (
+        "salary / hours",
+        "region",
+        "derive.hourly: must give a number, or true and false, but 'region' is",
+    ),
     "a derived one of itself": ("salary / hours", "hourly / hours", "but hourly is derived"),
     "not declared": ("hourly =", "weekly =", "derive.weekly: is not under [columns]"),
     "a key by another name": ("[derive]", "[derived]", "did you mean derive?"),
@@ -68,7 +73,8 @@ def test_a_mistake_in_a_derived_column_is_told(case):
 def test_a_condition_that_is_none_is_told():
     assert "must be a condition" in told(HEAD + COUNT + 'where = "hours + 1"\n')
     assert "queries.1.where" in told(HEAD + COUNT + 'where = "hours >"\n')
-    assert "must be a table" in told(HEAD + COUNT + "where = 7\n")
+    assert "must be a table or an expression in quotes" in told(HEAD + COUNT + "where = 7\n")
+    assert "must be a table or an expression in quotes" in told(HEAD + COUNT + 'where = ["hours > 7"]\n')
 
 
 GROUPED = COUNT + 'group_by = ["region"]\n'
@@ -94,6 +100,7 @@ GROUP_MISTAKES = {
     'groups = { keys = "secret" }': "groups.keys: must be one of 'public', 'private'",
     "groups = { top = 0 }": "groups.top: must be a whole number from 1",
     "groups = { others = true }": "did you mean other?",
+    "groups = { threshold = 5 }": "groups.threshold: is no key of groups, which has keys, other,",
     "groups = { least = 5 }": "goes with keys = 'private'",
     "groups = { share = 0.5 }": "goes with keys = 'private' or top",
     "groups = { top = 2 }\naccuracy = { error = 5 }": "must be left out where groups are found",

@@ -12,7 +12,8 @@ from sfumato.release import printable
 from sfumato.report.words import SPACE, bare_heading, heading, labels, text
 
 # A statistic by groups is shown as one line for each group if this fits, else as one line for each number.
-_GAP = 2
+# Behind every column are two spaces, and one more between two columns.
+_GAP = 3
 
 
 def print_results(console: Console, publication: Any) -> None:
@@ -91,7 +92,7 @@ def _without(row: tuple[str, ...], place: int) -> tuple[str, ...]:
 
 
 def _width(rows: list[tuple[str, ...]]) -> int:
-    return sum(max(map(len, column)) + _GAP for column in zip(*rows, strict=True))
+    return sum(max(map(len, column)) + _GAP for column in zip(*rows, strict=True)) - 1
 
 
 def _drawn(rows: list[tuple[str, ...]], names: int) -> Table:

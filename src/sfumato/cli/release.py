@@ -21,7 +21,7 @@ from sfumato.cli.output import in_symbols, output, print_json, stages, warn
 from sfumato.cli.outputs import folder_for
 from sfumato.cli.published import print_results
 from sfumato.cli.status import UNWRITTEN, Refused
-from sfumato.errors import MissingExtra
+from sfumato.errors import EngineFault, MissingExtra
 from sfumato.release import printable
 from sfumato.whole_files import write_file
 
@@ -35,8 +35,8 @@ EXAMPLES = each_line(
     "cost; --again draws anew, and pays again.",
     "",
     "Exit status: 0 done, 2 the plan or a file cannot be used, 3 the budget does not",
-    "suffice, 4 the ledger cannot be used, 5 paid for but not all was written: run",
-    "the same command again, which costs nothing.",
+    "suffice, 4 the ledger cannot be used, 5 paid for but not all was drawn or",
+    "written: run the same command again, which costs nothing.",
 )
 SCHEMA = 1
 RELEASE, RECEIPT, CSV, PARQUET, REPORT = (
@@ -112,9 +112,12 @@ def released(
     # While the answers are drawn, and not before it is known that there will be some; an error does not wait.
     loading = Thread(target=sfumato.report.prepare, daemon=True)
 
+    requests: list[str] = []
+
     def before_charge(name: str) -> None:
         if not force:
             _refuse_other(folder, name)
+        requests.append(name)
         loading.start()
 
     with folder_for(folder):
@@ -133,7 +136,14 @@ def released(
                 )
                 loading.join()
                 notes += published.warnings
-                written = _written(published, folder, force, tell, notes)
+                written = _written(published, folder, tell, notes)
+        except EngineFault as fault:
+            if not (requests and _is_charged(plan, ledger, requests[0])):
+                raise
+            words = (
+                f"{fault}; it is paid for: of the same data, --request {requests[0]} takes it up at no cost"
+            )
+            raise Refused(words, UNWRITTEN) from None
         finally:
             # Not before: a bar that is drawn meanwhile would run through them.
             for words in notes:
@@ -149,6 +159,15 @@ def released(
         words = f"the release is paid for and written to {folder}, but could not be shown: {reason(error)}"
         raise Refused(words, UNWRITTEN) from error
     return written
+
+
+def _is_charged(plan: Any, ledger: str | None, request: str) -> bool:
+    """Whether an engine failed after the charge."""
+    from sfumato.ledger.sql import SqlLedger
+
+    name = plan.data.name
+    with SqlLedger(ledger or plan.ledger_url) as books:
+        return name in books.datasets() and books.account(name).entry(request) is not None
 
 
 def _refuse_other(folder: Path, request: str) -> None:
@@ -168,7 +187,7 @@ def _refuse_other(folder: Path, request: str) -> None:
         )
 
 
-def _written(published: Any, folder: Path, force: bool, tell: Any, notes: list[str]) -> list[str]:
+def _written(published: Any, folder: Path, tell: Any, notes: list[str]) -> list[str]:
     """Write all files, the release itself first; what fails now is paid for already, and kept."""
     # All are a function of what the ledger keeps, so that a repetition writes the same bytes.
     receipt = json.dumps(published.receipt, indent=2, ensure_ascii=False) + "\n"

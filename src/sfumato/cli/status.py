@@ -17,7 +17,7 @@ SHORT = {
     UNUSABLE: "arguments, a file or the plan cannot be used; nothing was charged",
     EXCEEDED: "the budget does not suffice; nothing was charged",
     LEDGER: "the ledger is missing, damaged or out of reach",
-    UNWRITTEN: "paid for, but not all was written; the same command does it for free",
+    UNWRITTEN: "paid for, but not all was drawn or written; the same command does it for free",
     FAULT: "a fault of sfumato itself",
     INTERRUPTED: "interrupted by Ctrl-C",
     PIPE_CLOSED: "whatever read the output went away",

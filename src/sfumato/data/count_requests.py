@@ -97,16 +97,22 @@ class Refinement(CellRequest):
 
     def join(self, frame: "nw.LazyFrame[Any]", table: Staged, name: str) -> "nw.LazyFrame[Any]":
         """A mark on the rows of the blocks, where they differ by group."""
+        import narwhals as nw
+
         if not self._by_group:
             return frame
         groups, block = self.portion.groups, f"{name}_block"
         names = [f"{name}_key_{i}" for i in range(len(groups.by))]
         listed = [pair for pair in self.blocks if pair[0] < len(groups.keys)]
-        columns: dict[str, list[Any]] = {
-            each: [groups.keys[group][i] for group, _ in listed] for i, each in enumerate(names)
-        }
-        marks = {**columns, block: [place for _, place in listed], f"{name}_mark": [1] * len(listed)}
-        found = [key.alias(each) for each, key in zip(names, table.keys(groups), strict=True)]
+        found: list[nw.Expr] = []
+        marks: dict[str, list[Any]] = {}
+        for i, (each, key) in enumerate(zip(names, table.keys(groups), strict=True)):
+            values = [groups.keys[group][i] for group, _ in listed]
+            # Integers are joined as text: engines store them in many types, some wider than 64 bits.
+            whole = all(type(value) is int for value in values)
+            marks[each] = [str(value) for value in values] if whole else values
+            found.append((key.cast(nw.String) if whole else key).alias(each))
+        marks |= {block: [place for _, place in listed], f"{name}_mark": [1] * len(listed)}
         return frame.with_columns(*found).join(small_table(frame, marks), on=[*names, block], how="left")
 
     @cached_property

@@ -14,7 +14,7 @@ from sfumato.data.field import Field
 from sfumato.data.found_keys import require_keys
 from sfumato.data.groups import Key, all_keys, read_by
 from sfumato.data.matches import Matches
-from sfumato.data.memory_table import MemoryReading, MemoryTable, columns_of, named
+from sfumato.data.memory_table import DISTINCT, MemoryReading, MemoryTable, columns_of, named
 from sfumato.data.part import Part, groups_changed
 from sfumato.data.portion import GroupKeys
 from sfumato.errors import InvalidParameter, SchemaMismatch
@@ -25,7 +25,6 @@ from sfumato.privacy import Neighbours, check_neighbours
 if TYPE_CHECKING:
     from sfumato.data.lazy_source import LazyReading, LazySource
 
-DISTINCT = "frame must have distinct column names, but two are the same as text"
 MAX_ROWS_PER_UNIT = 1_000_000
 
 Where = Mapping[str, Any] | Expression | None
@@ -134,7 +133,8 @@ class Dataset:
         for name, expression in made.items():
             if not _is_name(name) or not isinstance(expression, Expression):
                 raise InvalidParameter(f"derived must map names to expressions, got {shown(expression)}")
-            if name in self._table.names:
+            # Engines of SQL take two names for one that differ in upper and lower case.
+            if name.casefold() in {known.casefold() for known in self._names}:
                 raise InvalidParameter(f"derived must have new names, but a column is named {name!r} too")
             for used in expression.columns:
                 self._require(used)
@@ -149,6 +149,8 @@ class Dataset:
             for name in expression.columns:
                 self.column(name)
             name = f"sfumato_where_{len(self._filters)}"
+            while name in self._table.names:
+                name += "_"
             self._table.derive(name, expression)
             about = ", ".join(expression.columns)
             condition = Condition(name, Matches(), expression.words, about=about)
@@ -330,7 +332,7 @@ class Reading:
         least: int,
     ) -> tuple[Sequence[Key], Ints]:
         """How many units have each of some keys, or each key that the data hold in `least` units or more."""
-        found, counts = self._table.found_keys(by, self._data.conditions(where), least)
+        found, counts = self._table.found_keys(by, self._data.conditions(where), least, keys)
         if keys is None:
             return found, counts
         units = dict(zip(found, counts.tolist(), strict=True))
@@ -348,11 +350,8 @@ def _table(frame: Any) -> "MemoryTable | LazySource":
 
     try:
         table = nw.from_native(frame)
-        if isinstance(table, nw.LazyFrame):
-            from sfumato.data.lazy_source import LazySource
-
-            return LazySource(table)
-        pairs = [(str(column.name), column.to_native()) for column in table.iter_columns()]
+        lazy = isinstance(table, nw.LazyFrame)
+        pairs = [] if lazy else [(str(column.name), column.to_native()) for column in table.iter_columns()]
     except nw.exceptions.DuplicateError:
         raise SchemaMismatch(DISTINCT) from None
     except TypeError:
@@ -360,4 +359,8 @@ def _table(frame: Any) -> "MemoryTable | LazySource":
             "frame must be a pandas, Polars, PyArrow, DuckDB or Spark table or a mapping of arrays, "
             f"got {type(frame).__name__}"
         ) from None
-    return MemoryTable(named(pairs))
+    if not lazy:
+        return MemoryTable(named(pairs))
+    from sfumato.data.lazy_source import LazySource
+
+    return LazySource(table)

@@ -143,6 +143,29 @@ def _apart(table: Any, keys: Sequence[str], sets: Sequence[KeySet]) -> "list[nw.
     return found
 
 
+def exact_text(frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
+    """The frame with its text compared letter by letter: a collation would take two people for one."""
+    import narwhals as nw
+
+    engine, native = engine_name(frame), frame.to_native()
+    if engine == "duckdb":
+        texts = [str(dtype) == "VARCHAR" for dtype in native.types]
+        if not any(texts):
+            return frame
+        # The type tells the collation neither of the table nor of the connection: all columns are given one.
+        wanted = [
+            f'{_quoted(name)} collate "binary" as {_quoted(name)}' if text else _quoted(name)
+            for name, text in zip(native.columns, texts, strict=True)
+        ]
+        exact: nw.LazyFrame[Any] = nw.from_native(native.project(", ".join(wanted)))
+        return exact
+    if engine == "spark":
+        kinds = {each.name: getattr(each.dataType, "collation", "UTF8_BINARY") for each in native.schema}
+        if collated := sorted(name for name, kind in kinds.items() if kind != "UTF8_BINARY"):
+            raise NotSupported(f"text must be without a collation, got columns {collated[:5]}: cast them")
+    return frame
+
+
 def null_columns(frame: "nw.LazyFrame[Any]") -> frozenset[str]:
     """The columns whose type holds nulls alone, which narwhals does not tell from types it does not know."""
     engine, native = engine_name(frame), frame.to_native()

@@ -26,7 +26,6 @@ from sfumato.errors import MissingExtra
 
 _TYPES = {"integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN", "text": "VARCHAR"}
 _TYPES |= {"date": "DATE", "datetime": "TIMESTAMP"}
-_OFF = ("autoinstall_known_extensions", "autoload_known_extensions", "preserve_insertion_order")
 
 
 class DuckdbScanner:

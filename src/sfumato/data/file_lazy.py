@@ -62,7 +62,7 @@ def lazy_stored(listing: Listing, fields: Mapping[str, Field], engine: EngineNam
         wanted = tuple(
             Wanted(name, name, keys[name], "cell")
             if name in keys
-            else _stored(listing, piece, name, stored[name], types[0][name], field)
+            else _stored(piece, name, stored[name], types[0][name], field)
             for name, field in fields.items()
         )
         layout = tuple(str(stored[name]) for name in fields if name not in keys)
@@ -89,7 +89,7 @@ def _any(piece: Piece) -> list[Wanted]:
     return [Wanted(name, name, kind, "keep" if kind in ("date", "datetime") else "cast")]
 
 
-def _stored(listing: Listing, piece: Piece, name: str, stored: Any, first: Any, field: Field) -> Wanted:
+def _stored(piece: Piece, name: str, stored: Any, first: Any, field: Field) -> Wanted:
     import polars as pl
 
     kind = kind_as_declared(piece.source.shown, name, stored, field)

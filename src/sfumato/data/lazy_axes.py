@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 
+# Float64 holds whole numbers alone between 2**52 and 2**53; a lattice has fewer than 2**45 points on a side.
+_ROUNDER = 1.5 * 2.0**52
+
+
 class Axis(Protocol):
     """Cells numbered from 0; frozen, so that requests about the same cells are the same."""
 
@@ -104,21 +108,14 @@ class LatticeAxis(_Computed):
         """The operations of `Lattice.locate`."""
         import narwhals as nw
 
-        lattice, placed, down = self.lattice, f"{name}_placed", f"{name}_down"
+        lattice = self.lattice
         # The ends are exact, so that what lies between them stays between the first and the last point.
         ends = float(lattice.value(lattice.low)), float(lattice.value(lattice.high))
         scaled = (number.clip(*ends) - nw.lit(float(lattice.origin))) * nw.lit(float(1 / lattice.step))
-        # To the nearest, and to the even one of two: engines round halves in ways of their own.
-        over = nw.col(placed) - nw.col(down)
-        odd = nw.col(down) - (nw.col(down) / nw.lit(2.0)).floor() * nw.lit(2.0)
-        up = (over > nw.lit(0.5)) | ((over == nw.lit(0.5)) & (odd == nw.lit(1.0)))
-        least = nw.lit(float(lattice.low))
-        steps = nw.when(up).then(nw.col(down) + nw.lit(1.0)).otherwise(nw.col(down)) - least
-        return [
-            [scaled.alias(placed)],
-            [nw.col(placed).floor().alias(down)],
-            [steps.alias(f"{name}_point")],
-        ]
+        # To the nearest, and to the even one of two: engines round halves in ways of their own, but all add
+        # alike, and beside this number float64 has no halves.
+        steps = (scaled + nw.lit(_ROUNDER)) - nw.lit(_ROUNDER + lattice.low)
+        return [[steps.alias(f"{name}_point")]]
 
     def located(self, number: "nw.Expr", name: str) -> "nw.Expr":
         """The point."""

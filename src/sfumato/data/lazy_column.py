@@ -63,7 +63,7 @@ class LazyColumn(EngineColumn):
         return self._portion.groups.count
 
     def _answer(self, request: Request) -> Any:
-        ask = self._ask or Passes(self._table, lambda groups: self._table.read(self._table.frame)).ask
+        ask = self._ask or Passes(self._table, lambda groups: self._table.frame).ask
         return ask(request)[self._group]
 
     def _matches(self, matches: Matches | None = None) -> dict[str, int]:
@@ -78,6 +78,8 @@ class LazyColumn(EngineColumn):
     def matched(self, matches: Matches) -> Sums:
         """How many rows have a value, and how many meet a condition."""
         found = self._matches(matches)
+        # How many rows there are comes with it: to ask for them alone would take a pass more.
+        object.__setattr__(self, "_counted", found["rows"])
         return Sums(found["present"], found["matched"])
 
     def tally(self, categories: Sequence[Category]) -> tuple[list[int], int]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sfumato.data.counts import NullRule
 from sfumato.data.lazy_axes import Axis, GridAxis
 from sfumato.data.ranks import BLOCK_BITS, Ranks, check_parts
+from sfumato.errors import EngineFault
 from sfumato.grid import Grid, Ints
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class LazyRanks(Ranks):
         new = np.flatnonzero(wanted & ~self._wanted & (np.diff(self._ends) > 0))
         if len(new):
             cells, counts = self._lazy.refined(self._axis, self._shift, tuple(new.tolist()), self._nulls)
+            held_now = np.zeros(len(self._ends) - 1, dtype=np.int64)
+            np.add.at(held_now, cells >> self._shift, counts)
+            if (held_now[new] != np.diff(self._ends)[new]).any():
+                raise EngineFault("the table was not the same when it was read again")
             held = np.diff(self._upto, prepend=0)
             order = np.argsort(np.concatenate([self._distinct, cells]), kind="stable")
             self._distinct = np.concatenate([self._distinct, cells])[order]

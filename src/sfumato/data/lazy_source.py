@@ -3,11 +3,14 @@
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from sfumato.data.column import Column
 from sfumato.data.conditions import Condition
-from sfumato.data.engines import guarded
+from sfumato.data.engines import engine_name, guarded
 from sfumato.data.expressions import Expression
 from sfumato.data.found_keys import lazy_found_keys
 from sfumato.data.groups import Key
@@ -16,7 +19,7 @@ from sfumato.data.lazy_contributions import KEY_BYTES, bounded, bounded_groups, 
 from sfumato.data.lazy_table import LazyTable
 from sfumato.data.passes import Passes
 from sfumato.data.portion import GroupKeys, Portion
-from sfumato.errors import NotSupported
+from sfumato.errors import MissingExtra, NotSupported
 from sfumato.grid import Ints
 from sfumato.laws import Bits
 
@@ -30,6 +33,12 @@ class LazySource:
     """A table in an engine; rows of units are chosen by a hash with a secret key that is drawn once."""
 
     def __init__(self, frame: "nw.LazyFrame[Any]") -> None:
+        engine = engine_name(frame)
+        if engine in ("duckdb", "spark") and find_spec("pyarrow") is None:
+            # Its answers come as Arrow tables; to find that out after a charge would waste it.
+            raise MissingExtra(
+                f'tables of {engine} need the package pyarrow: pip install "sfumato[{engine}]"'
+            )
         self._table = LazyTable(frame)
         self._unit: tuple[str, int] | None = None
         self._groups: int | None = None
@@ -94,7 +103,7 @@ class LazyReading:
         if units is not None:
             frame = guarded(frame, lambda: bounded(table.frame, units.ids, units.rows, units.key))
         # Rows are chosen by what the table holds, before anything is computed from it.
-        self._frame = guarded(frame, lambda: table.read(frame))
+        self._frame = frame
         self._bounded: dict[GroupKeys, nw.LazyFrame[Any]] = {}
         self._keys: dict[Hashable, tuple[Sequence[Key], Ints]] = {}
         self.passes = Passes(table, self._frame_of)
@@ -106,12 +115,16 @@ class LazyReading:
             return self._frame
         if groups not in self._bounded:
             values, most = self._table.keys(groups), units.groups
-            self._bounded[groups] = guarded(
-                self._frame,
-                lambda: bounded_listed(
-                    self._frame, units.ids, values, groups.keys, most, units.key, other=groups.other
-                ),
-            )
+
+            def chosen() -> "nw.LazyFrame[Any]":
+                frame, held = self._table.read(self._frame, groups.by), self._table.base
+                found = bounded_listed(
+                    frame, units.ids, values, groups.keys, most, units.key, other=groups.other
+                )
+                # What is computed is computed anew for a pass, with all else that it needs.
+                return found.select(*(name for name in found.collect_schema().names() if name in held))
+
+            self._bounded[groups] = guarded(self._frame, chosen)
         return self._bounded[groups]
 
     def parts(self, name: str, where: Sequence[Condition], groups: GroupKeys) -> tuple[Column, ...]:
@@ -126,26 +139,37 @@ class LazyReading:
         return iter(self.passes.settled(list(makers)))
 
     def found_keys(
-        self, by: Sequence[str], where: Sequence[Condition], least: int
+        self, by: Sequence[str], where: Sequence[Condition], least: int, among: tuple[Key, ...] | None = None
     ) -> tuple[Sequence[Key], Ints]:
-        """The keys that rows have which meet the conditions, in order, and how many units each has."""
-        asked = tuple(by), tuple(where), least
+        """The keys that rows have which meet the conditions, in order, and how many units each has.
+
+        Of public keys no others cross over than those of their values.
+        """
+        asked = tuple(by), tuple(where), least, among
         if asked not in self._keys:
-            self._keys[asked] = guarded(self._frame, lambda: self._found(by, where, least))
+            self._keys[asked] = guarded(self._frame, lambda: self._found(by, where, least, among))
             self.passes.count += 1
         return self._keys[asked]
 
-    def _found(self, by: Sequence[str], where: Sequence[Condition], least: int) -> tuple[list[Key], Ints]:
+    def _found(
+        self, by: Sequence[str], where: Sequence[Condition], least: int, among: tuple[Key, ...] | None
+    ) -> tuple[list[Key], Ints]:
         import narwhals as nw
 
-        frame, units = self._frame, self._units
+        if any(self._table.kind(name) == "unknown" for name in by):
+            # A type that holds nulls alone has no keys, and some engines cannot group by it.
+            return [], np.zeros(0, dtype=np.int64)
+        portion, units = Portion(tuple(where)), self._units
+        frame = self._table.read(self._frame, {*by, *portion.columns})
         if units is not None and units.groups is not None:
             # Rows of no key would take the place of a group.
             for name in by:
                 frame = frame.filter(~nw.col(name).is_null())
             frame = bounded_groups(frame, units.ids, by, units.groups, units.key)
-        met = self._table.met(Portion(tuple(where)))
+        met = self._table.met(portion)
         if met is not None:
             frame = frame.filter(met)
+        for listed in self._table.keys(GroupKeys(tuple(by), among)) if among is not None else ():
+            frame = frame.filter(~listed.is_null())
         ids = None if units is None else units.ids
         return lazy_found_keys(frame, by, self._table.dtypes, ids, least)

@@ -4,13 +4,13 @@ Every expression is the same sequence of float64 operations that a column in mem
 engines count the same. None of them can raise for what the data hold.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sfumato.data import stored_types
 from sfumato.data.codes import WHOLE_LIMIT
 from sfumato.data.column import Category, Kind
-from sfumato.data.engines import count_rows, engine_name, guarded, null_columns
+from sfumato.data.engines import count_rows, engine_name, exact_text, guarded, null_columns
 from sfumato.data.expression_frames import with_expressions
 from sfumato.data.expression_kinds import bind
 from sfumato.data.expressions import Expression
@@ -23,18 +23,29 @@ if TYPE_CHECKING:
 
 # What a row counts as that is not asked about, and one without a value.
 OUTSIDE, NULL = -2, -1
+OWN = "sfumato_"
 
 
 class LazyTable:
     """A lazy frame of private data with the public kinds of its columns; no row leaves the engine."""
 
     def __init__(self, frame: "nw.LazyFrame[Any]") -> None:
-        self.frame = frame
+        self.frame = guarded(frame, lambda: exact_text(frame))
         self.dtypes: Mapping[str, Any] = dict(guarded(frame, frame.collect_schema))
+        # Columns on the way have such names: one of the table would be taken for another.
+        if taken := sorted(name for name in self.dtypes if name.casefold().startswith(OWN)):
+            raise SchemaMismatch(
+                f"columns of a table in an engine must not begin with {OWN!r}, got {taken[:5]}"
+            )
         self.engine = engine_name(frame)
         self._nulls = guarded(frame, lambda: null_columns(frame))
         self._derived: dict[str, Expression] = {}
         self._rows: int | None = None
+
+    @property
+    def base(self) -> frozenset[str]:
+        """The names of the columns that the engine holds."""
+        return frozenset(self.dtypes) - frozenset(self._derived)
 
     def derive(self, name: str, expression: Expression) -> None:
         """Add a column that is computed from others, by the engine."""
@@ -56,15 +67,24 @@ class LazyTable:
             found[name] = stored.kind if stored.reads == "number" else stored.reads
         return found
 
-    def read(self, frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
-        """Rows of the table with the columns that are computed from others."""
-        if not self._derived:
-            return frame
-        # A column may be computed from another one that is.
+    def read(self, frame: "nw.LazyFrame[Any]", names: Iterable[str]) -> "nw.LazyFrame[Any]":
+        """Rows of the table with those of some columns that are computed from others.
+
+        No more than that: each filter of a session is such a column, and plans must not grow by its past.
+        """
+        needed = set(names)
+        for name in reversed(self._derived):
+            if name in needed:
+                needed.update(self._derived[name].columns)
+        # A column may be computed from another one that is, which was added before.
+        levels: dict[str, int] = {}
         for name, expression in self._derived.items():
+            if name in needed:
+                levels[name] = 1 + max((levels.get(used, 0) for used in expression.columns), default=0)
+        for level in sorted(set(levels.values())):
             frame = with_expressions(
                 frame,
-                {name: expression},
+                {name: self._derived[name] for name in levels if levels[name] == level},
                 self.kinds,
                 number=self.number,
                 text=lambda each: stored_types.text(each, self.dtypes[each]),
@@ -118,7 +138,8 @@ class LazyTable:
         elif kind == "real" or dtype in (nw.UInt64, nw.Int128, nw.UInt128):
             value = self.number(name)
             held = [category for category in categories if type(category) is int]
-            if any(abs(category) >= WHOLE_LIMIT for category in held):
+            # A real holds its categories, which are at most 2**53 in size; wider integers are told by digits.
+            if kind != "real" and any(abs(category) >= WHOLE_LIMIT for category in held):
                 value, held = nw.col(name).cast(nw.String), [str(category) for category in held]
                 return nw.when(value.is_in(held)).then(value)
             found = nw.when(value.is_in([float(category) for category in held])).then(value)
@@ -153,6 +174,18 @@ class LazyTable:
         return [self.listed(name, groups.values(place)) for place, name in enumerate(groups.by)]
 
 
+class Sums(NamedTuple):
+    """Of how many bits are parts whose products can be added up, and whether points are added whole."""
+
+    bits: int
+    whole: bool
+
+
+# DuckDB adds in 128 bits. Polars adds those of a batch in 64 and batches in 128. Others add 64 bits: products
+# of parts of 13 bits leave room for 2**35 rows.
+_SUMS = {"duckdb": Sums(bits=64, whole=True), "polars": Sums(bits=20, whole=True)}
+
+
 class Staged:
     """A table within one pass: numbers of columns and conditions are found once, as columns of their own."""
 
@@ -168,9 +201,9 @@ class Staged:
         self._masks = {where: f"sfumato_met_{place}" for place, where in enumerate(wheres)}
 
     @property
-    def adds_widely(self) -> bool:
-        """Whether the engine's sums of integers are wider than 64 bits, so that none overflows."""
-        return self._table.engine == "duckdb"
+    def sums(self) -> Sums:
+        """How integers are added in the engine, for no sum to overflow."""
+        return _SUMS.get(self._table.engine, Sums(bits=13, whole=False))
 
     def frame(self, frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
         """The frame with these columns."""

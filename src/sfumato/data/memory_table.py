@@ -18,6 +18,8 @@ from sfumato.laws import Bits
 
 T = TypeVar("T")
 
+DISTINCT = "frame must have distinct column names, but two are the same as text"
+
 
 class MemoryTable:
     """Columns in memory by name; only a reading looks at their values, but for those of Python lists."""
@@ -96,7 +98,7 @@ class MemoryReading:
         return tuple((condition, self._table.column(condition.column)) for condition in where)
 
     def found_keys(
-        self, by: Sequence[str], where: Sequence[Condition], least: int
+        self, by: Sequence[str], where: Sequence[Condition], least: int, among: tuple[Key, ...] | None = None
     ) -> tuple[Sequence[Key], Ints]:
         """The keys that rows have which meet the conditions, in order, and how many units each has."""
         columns = tuple(self._table.column(name) for name in by)
@@ -142,5 +144,5 @@ def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Columns by name, or a refusal where two have one."""
     columns = dict(pairs)
     if len(columns) < len(pairs):
-        raise SchemaMismatch("frame must have distinct column names, but two are the same as text")
+        raise SchemaMismatch(DISTINCT)
     return columns

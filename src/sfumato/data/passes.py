@@ -95,7 +95,8 @@ def _answered(
     every = [request for bucket in buckets for request in bucket]
     columns, portions = [request.column for request in every], [request.portion for request in every]
     table = Staged(source, columns, portions, alone=len(buckets) == 1)
-    scan = _Scan(table, table.frame(frame))
+    used = {*columns, *(name for portion in portions for name in portion.columns)}
+    scan = _Scan(table, table.frame(source.read(frame, used)))
     read = [(bucket, *scan.add(f"sfumato_{number}", bucket)) for number, bucket in enumerate(buckets)]
     answers: dict[Request, Any] = {}
     for (bucket, by, names), found in zip(read, scan.run(), strict=True):
@@ -177,5 +178,6 @@ class _Scan:
             for rows in self._needed[1:]:
                 needed = needed | rows  # type: ignore[operator]
             frame = frame.filter(needed)  # type: ignore[arg-type]
-        frame = frame.select(*(key.alias(name) for name, key in self._columns.items()))
-        return aggregate(frame, self._sets, self._told)
+        # Beside the rows first: where all of them are constants, to select them would leave one row.
+        frame = frame.with_columns(*(key.alias(name) for name, key in self._columns.items()))
+        return aggregate(frame.select(*self._columns), self._sets, self._told)

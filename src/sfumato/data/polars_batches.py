@@ -38,8 +38,9 @@ def by_polars(
     sizes = [math.prod(told[key].size for key in each.keys) for each in sets]
     counted = [not each.sums and size <= MOST_CELLS for each, size in zip(sets, sizes, strict=True)]
     refined = any(told[key].size > MOST_CELLS for each in sets for key in each.keys)
-    if refined or (len(sets) == 1 and not counted[0]):
-        # Few rows pass the filter of a refinement, and one group-by keeps none: Polars does these itself.
+    # Beside sums no rows are left out, and those of a whole table may need more than 64 bits.
+    if refined and not any(each.sums for each in sets):
+        # Few rows pass the filter of a refinement, so that Polars may share its scan by keeping them.
         plans = [grouped(frame, each).to_native() for each in sets]
         return [nw.from_native(table) for table in pl.collect_all(plans, engine="streaming")]
     schema = plan.collect_schema()
@@ -54,10 +55,14 @@ def by_polars(
         if not dense
         for name in (*each.keys, *each.sums)
     }
-    plan = plan.select(*codes, *sorted(values), pl.lit(1, dtype=pl.Int8).alias("sfumato_row"))
-    for batch in plan.collect_batches(chunk_size=BATCH, maintain_order=False):
+
+    def add(batch: pl.DataFrame) -> None:
         for sink in sinks:
             sink.add(batch)
+
+    # Not by `collect_batches`: where a file ends too early, it gives the rows before and says nothing.
+    plan = plan.select(*codes, *sorted(values))
+    plan.sink_batches(add, chunk_size=BATCH, maintain_order=False, engine="streaming")
     return [nw.from_native(sink.table()) for sink in sinks]
 
 
@@ -65,8 +70,15 @@ class _Cells:
     """Counts by keys of few values, in a table of all their combinations."""
 
     def __init__(self, each: KeySet, told: Mapping[str, Told], schema: "pl.Schema", name: str) -> None:
+        import polars as pl
+
         self._keys = {key: told[key] for key in each.keys}
-        self._types = {key: schema[key] for key in each.keys}
+        # As the column stores them, wide integers as text; no row has one that does not fit the type.
+        self._listed = {
+            key: pl.Series([*known.listed, None], dtype=schema[key], strict=False)
+            for key, known in self._keys.items()
+            if known.listed is not None
+        }
         self._name = name
         self._counts: Ints = np.zeros(math.prod(key.size for key in self._keys.values()), dtype=np.int64)
 
@@ -81,10 +93,8 @@ class _Cells:
                 # A null comes before the first integer but one.
                 place = pl.col(key).fill_null(-1) - _FIRST
             else:
-                places = range(len(told.listed))
-                place = pl.col(key).replace_strict(
-                    list(told.listed), list(places), default=len(places), return_dtype=pl.Int64
-                )
+                places = {value: at for at, value in enumerate(self._listed[key].to_list())}
+                place = pl.col(key).replace_strict(places, default=len(told.listed), return_dtype=pl.Int64)
             found = found * told.size + place
         return found.alias(self._name)
 
@@ -104,7 +114,7 @@ class _Cells:
             if told.listed is None:
                 columns[key] = pl.Series(place + _FIRST)
             else:
-                columns[key] = pl.Series([*told.listed, None], dtype=self._types[key])[place]
+                columns[key] = self._listed[key][place]
         return pl.DataFrame({**columns, ROWS: self._counts[found]})
 
 
@@ -133,7 +143,8 @@ class _Groups:
     def _grouped(self, rows: "pl.LazyFrame", count: "pl.Expr") -> "pl.DataFrame":
         import polars as pl
 
-        wanted = [count, *(pl.col(name).sum() for name in self._set.sums)]
+        # Those of a batch fit 64 bits; those of many may not.
+        wanted = [count, *(pl.col(name).sum().cast(pl.Int128) for name in self._set.sums)]
         if not self._set.keys:
             return rows.select(wanted).collect()
         return rows.group_by(self._set.keys).agg(wanted).collect()

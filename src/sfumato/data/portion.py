@@ -82,5 +82,14 @@ class Portion:
     where: tuple[Condition, ...] = ()
     groups: GroupKeys = GroupKeys()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell which rows these are.
+
+        >>> Portion(groups=GroupKeys(("team",), (("red",),))).columns
+        ('team',)
+        """
+        return (*(condition.column for condition in self.where), *self.groups.by)
+
 
 WHOLE_TABLE = Portion()

@@ -6,6 +6,7 @@ back is read. Requests with the same keys are answered by one group-by.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -190,8 +191,8 @@ class MatchRequest(SumsRequest):
         return found
 
 
-# Points are added in parts of so many bits: sums, also those of products, stay below 2**63 for any table.
-_FIRST, _SECOND = 19, 13
+# A point counted from the lower end of a lattice has at most so many bits.
+_POINT_BITS = 39
 
 
 @dataclass(frozen=True)
@@ -210,57 +211,68 @@ class LatticeRequest(SumsRequest):
         return self._same(label, *told)
 
     def stages(self, table: Staged, name: str) -> "list[list[nw.Expr]]":
-        """The points in parts; a null is at the lower end, where it adds nothing."""
+        """The points, and their parts where sums of them, or of their products, would overflow."""
         import narwhals as nw
 
-        found = LatticeAxis(self.lattice).stages(table.number(self.column), name)
-        if table.adds_widely:
+        found, sums = LatticeAxis(self.lattice).stages(table.number(self.column), name), table.sums
+        if not self._in_parts(table):
             return found
-        point, high, above = nw.col(f"{name}_point").fill_null(0.0), f"{name}_high", f"{name}_above"
-        first, unit = nw.lit(2.0**_FIRST), nw.lit(2.0**_SECOND)
-        divided = [(point / first).floor().alias(high)]
-        split = [(point - nw.col(high) * first).alias(f"{name}_low")]
-        if not self.squares:
-            return [*found, divided, split]
-        top = nw.col(f"{name}_part_2")
-        return [
-            *found,
-            [*divided, (point / unit).floor().alias(above)],
-            [*split, (nw.col(above) / unit).floor().alias(f"{name}_part_2")],
-            [
-                (point - nw.col(above) * unit).alias(f"{name}_part_0"),
-                (nw.col(above) - top * unit).alias(f"{name}_part_1"),
-            ],
-        ]
+        point, unit = nw.col(f"{name}_point"), nw.lit(2.0**sums.bits)
+        places = range(1, _parts(sums.bits))
+        above = [point, *((point / nw.lit(2.0 ** (sums.bits * i))).floor() for i in places)]
+        divided = [part.alias(f"{name}_above_{i}") for i, part in enumerate(above)]
+        staged = [nw.col(f"{name}_above_{i}") for i in range(len(above))]
+        parts = [low - high * unit for low, high in pairwise(staged)]
+        parts = [part.alias(f"{name}_part_{i}") for i, part in enumerate([*parts, staged[-1]])]
+        return [*found, divided, parts]
+
+    def _in_parts(self, table: Staged) -> bool:
+        return table.sums.bits < _POINT_BITS and (self.squares or not table.sums.whole)
 
     def terms(self, table: Staged, name: str) -> "dict[str, nw.Expr]":
-        """The parts of the points and their products."""
+        """The points and their squares, by the power of two that each part counts; a null adds nothing."""
         import narwhals as nw
 
         found = {**super().terms(table, name), "present": table.present(self.column).cast(nw.Int64)}
-        if table.adds_widely:
-            point = nw.col(f"{name}_point").fill_null(0.0).cast(nw.Int64)
-            found["low"] = point
-            if self.squares:
-                found["product_0_0"] = point.cast(nw.Int128) * point
-            return found
-        found |= {part: nw.col(f"{name}_{part}").cast(nw.Int64) for part in ("high", "low")}
-        if self.squares:
-            parts = [nw.col(f"{name}_part_{i}").cast(nw.Int64) for i in range(3)]
-            for i, left in enumerate(parts):
-                for j, right in enumerate(parts[i:], start=i):
-                    found[f"product_{i}_{j}"] = left * right
+        point = nw.col(f"{name}_point").fill_null(0.0).cast(nw.Int64)
+        parts = [point]
+        if self._in_parts(table):
+            count = _parts(table.sums.bits)
+            parts = [nw.col(f"{name}_part_{i}").fill_null(0.0).cast(nw.Int64) for i in range(count)]
+        shift = table.sums.bits
+        if table.sums.whole:
+            found["point_0"] = point
+        else:
+            found |= {f"point_{shift * i}": part for i, part in enumerate(parts)}
+        if self.squares and len(parts) == 1:
+            found["square_0"] = point.cast(nw.Int128) * point
+        elif self.squares:
+            for place in range(2 * len(parts) - 1):
+                found[f"square_{shift * place}"] = _product(parts, place)
         return found
 
     def read(self, answer: Answer, names: Mapping[str, str]) -> list[dict[str, int]]:
         """Rows, values, and the sums of points and squares."""
         found = []
         for sums in super().read(answer, names):
-            first = (sums.get("high", 0) << _FIRST) + sums["low"]
-            second = sum(
-                (1 if i == j else 2) * sums.get(f"product_{i}_{j}", 0) << _SECOND * (i + j)
-                for i in range(3)
-                for j in range(i, 3)
-            )
-            found.append({"rows": sums["rows"], "present": sums["present"], "first": first, "second": second})
+            added = {"point": 0, "square": 0}
+            for label, total in sums.items():
+                kind, _, power = label.partition("_")
+                if kind in added:
+                    added[kind] += total << int(power)
+            facts = {"rows": sums["rows"], "present": sums["present"]}
+            found.append({**facts, "first": added["point"], "second": added["square"]})
         return found
+
+
+def _parts(bits: int) -> int:
+    return -(-_POINT_BITS // bits)
+
+
+def _product(parts: "Sequence[nw.Expr]", place: int) -> "nw.Expr":
+    """The products of parts that count the same power of two in a square."""
+    pairs = [(i, place - i) for i in range(len(parts)) if i <= place - i < len(parts)]
+    (first, *others) = [parts[i] * parts[j] if i == j else parts[i] * parts[j] * 2 for i, j in pairs]
+    for other in others:
+        first = first + other
+    return first

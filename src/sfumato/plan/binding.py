@@ -64,6 +64,23 @@ def data_facts(plan: Plan) -> dict[str, Any]:
     return facts
 
 
+def stored_fields(plan: Plan) -> dict[str, Any]:
+    """What is declared of the columns of the data, for their reading.
+
+    A reader may keep declared categories alone, and take all other text for one value. Where expressions, ids
+    or names of groups need the text itself, or a query has categories of its own, it is read as it is.
+    """
+    whole = {plan.data.unit, *(used for one in plan.derived.values() for used in one.columns)}
+    for query in plan.queries:
+        whole |= set(query.tested) if isinstance(query.where, str) else set()
+        whole |= set(query.by) if query.keys_are_private else set()
+        whole |= {query.column} if query.categories is not None else set()
+    return {
+        name: replace(field, categories=None) if name in whole else field
+        for name, field in fields(plan).items()
+    }
+
+
 def bound(plan: Plan, index: int, budget: Budget, rows: int | None = None) -> Query:
     """A query of the plan with the public facts filled in, as a session would; PlanError if that is refused.
 

@@ -134,7 +134,9 @@ def _derived(plan: Plan) -> Found:
             continue
         found = yield from _expression(("derive", name), text, plan, kinds)
         declared = plan.columns[name].type
-        if found is not None and declared != found:
+        if found not in (None, "integer", "real", "boolean"):
+            yield ("derive", name), f"must give a number, or true and false, but {seen(text)} is {found}"
+        elif found is not None and declared != found:
             yield ("columns", name, "type"), f"must be {seen(found)}, which the expression gives"
 
 

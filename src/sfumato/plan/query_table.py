@@ -32,6 +32,7 @@ from sfumato.plan.values import (
     parse_expression,
     read_one_or_more,
     read_pair,
+    seen,
     whole_number,
 )
 
@@ -106,6 +107,10 @@ Condition = Annotated[
 
 
 def _where(value: object, read: Any) -> Any:
+    if not isinstance(value, str | dict):
+        raise ValueError(
+            f"must be a table or an expression in quotes, such as 'age >= 18', got {seen(value)}"
+        )
     return expression_text(value) if isinstance(value, str) else read(value)
 
 

@@ -296,6 +296,8 @@ def _unknown(place: Place) -> str:
     names = _known(place[:-1])
     tables = {"queries": "a query", "columns": "a column"}
     what = tables.get(str(place[0]), "this table") if len(place) > 1 else "a plan"
+    if len(place) > 1 and isinstance(place[-2], str) and place[0] == "queries":
+        what = str(place[-2])
     near = closest(str(place[-1]), names)
     return f"is no key of {what}" + (f"; did you mean {near}?" if near else f", which has {', '.join(names)}")
 

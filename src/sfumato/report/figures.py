@@ -111,8 +111,10 @@ def _kind(query: Any, several: bool) -> str:
 def _chart(query: Any, found: Sequence[Group], kind: str, narrow: bool) -> Any:
     if kind == "dots":
         return _dots(query, found, narrow)
-    rows = _records(query, found, 18 if narrow else 26)
     reads: Any = getattr(query, "reads", "number")
+    # Half of a date tells nothing.
+    longest = (18, 26) if reads == "number" else (26, 44)
+    rows = _records(query, found, longest[0 if narrow else 1], narrow)
     column = cut(str(query.column).replace("_", " "), 22 if narrow else 36)
     up, across = (column, "% of the values that are lower")
     if kind == "bars":
@@ -183,10 +185,10 @@ def _dots(query: Any, found: Sequence[Group], narrow: bool) -> Any:
     )
 
 
-def _records(query: Any, found: Sequence[Group], longest: int) -> list[dict[str, Any]]:
+def _records(query: Any, found: Sequence[Group], longest: int, narrow: bool) -> list[dict[str, Any]]:
     """The numbers as records for a chart."""
     edges = _edges(query)
-    names = distinct([group.name for group in found], 17 if longest < 20 else 24)
+    names = distinct([group.name for group in found], 17 if narrow else 24)
     cell_names = distinct([cell.label for cell in found[0].cells], longest)
     rows: list[dict[str, Any]] = []
     for group, title in zip(found, names, strict=True):

@@ -13,7 +13,7 @@ from sfumato.errors import MissingExtra
 from sfumato.release import Release
 from sfumato.report import words
 from sfumato.report.figures import Figure, figure
-from sfumato.report.meaning import Meaning, meaning
+from sfumato.report.meaning import meaning
 from sfumato.report.numbers import EMPTY, Group, Table, groups, table
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # A longer table is folded, and unfolds in print.
 _LONG_TABLE = 40
 _NOISY = "dominated by noise"
+# Parameters that are numbers of the column, and dates where it holds dates.
+_ON_THE_COLUMN = ("bounds", "edges", "between", "at")
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -
         about=[
             words.plain(" ".join(part.split())) for part in publication.about.split("\n\n") if part.strip()
         ],
-        facts=_key_facts(publication, told),
+        facts=_key_facts(publication),
         sections=sections,
         meaning=told,
         receipt=_receipt(receipt),
@@ -219,19 +221,21 @@ def _parameters(release: Release) -> list[tuple[str, str]]:
     for field, value in release.parameters.items():
         if value is None or field in ("budget", "among") or value == []:
             continue
-        found.append((field.replace("_", " "), words.plain(_listing(value))))
+        dated = field in _ON_THE_COLUMN and getattr(release.query, "reads", "number") != "number"
+        told = _listing(value, release.query if dated else None)
+        found.append((field.replace("_", " "), words.plain(told)))
     return found
 
 
-def _listing(value: Any) -> str:
+def _listing(value: Any, dates_of: Any = None) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(_listing(part) for part in value.values())
+        return ", ".join(_listing(part, dates_of) for part in value.values())
     if isinstance(value, list):
-        return ", ".join(_listing(part) for part in value)
-    return str(value)
+        return ", ".join(_listing(part, dates_of) for part in value)
+    return str(value) if dates_of is None else words.public(value, dates_of)
 
 
-def _key_facts(publication: "Publication", told: Meaning) -> list[tuple[str, words.Phrase]]:
+def _key_facts(publication: "Publication") -> list[tuple[str, words.Phrase]]:
     rows = f"{publication.rows:,}, a public number" if publication.rows is not None else "private"
     facts: list[tuple[str, words.Phrase]] = [
         ("Data", (words.Name(words.plain(publication.dataset)),)),

@@ -9,6 +9,9 @@ from typing import Any
 
 from sfumato.charts.releases import statistic_words
 from sfumato.checks import decimal
+from sfumato.data.expression_text import parse
+from sfumato.data.moments import public_text
+from sfumato.errors import SfumatoError
 from sfumato.grid import as_edges
 from sfumato.grouped import OTHER, key_words
 
@@ -17,6 +20,8 @@ SPACE = "\u00a0"
 # They shape letters and pictures of many scripts, and steer nothing.
 _JOINERS = "\u200c\u200d"
 _LONGEST = 36
+# An expression tells nothing if it is cut where a name is.
+_LONGEST_EXPRESSION = 120
 # A key of the data may fill a page.
 _LONGEST_KEY = 240
 _NUMBER_OF_NAMES = 6
@@ -27,6 +32,7 @@ class Name:
     """A word that comes from the plan or the data, and may be of any script."""
 
     text: str
+    longest: int = _LONGEST
 
 
 Phrase = tuple[str | Name, ...]
@@ -81,7 +87,7 @@ def name(text: Any) -> Name:
 
 def text(phrase: Phrase) -> str:
     """A phrase as plain text, its names cut where they are long."""
-    return "".join(part if isinstance(part, str) else cut(part.text) for part in phrase)
+    return "".join(part if isinstance(part, str) else cut(part.text, part.longest) for part in phrase)
 
 
 def cut(label: str, longest: int = _LONGEST) -> str:
@@ -114,7 +120,7 @@ def heading(query: Any, by: Sequence[str], where: Sequence[tuple[str, str]]) -> 
         conditions = (" equal to ", *listed(query.equals, "or"))
     elif getattr(query, "between", None):
         low, high = query.between
-        conditions = (f" from {number(low)} to {number(high)}",)
+        conditions = (f" from {public(low, query)} to {public(high, query)}",)
     parts: Phrase
     if query.name == "count":
         known: Phrase = (" with known ", column) if query.null_rule == "drop" else ()
@@ -143,8 +149,24 @@ def _rows(by: Sequence[str], where: Sequence[tuple[str, str]]) -> Phrase:
     if by:
         parts = (*parts, " by ", *listed([str(one).replace("_", " ") for one in by], "and"))
     for place, (other, words) in enumerate(where):
-        parts = (*parts, ", where " if place == 0 else " and ", name(other), " is ", Name(plain(words)))
+        start = ", where " if place == 0 else " and "
+        if is_expression(other, words):
+            parts = (*parts, start, Name(plain(words), _LONGEST_EXPRESSION))
+        else:
+            parts = (*parts, start, name(other), " is ", Name(plain(words)))
     return parts
+
+
+def is_expression(about: str, words: str) -> bool:
+    """Whether a condition is an expression, which names its columns itself.
+
+    >>> is_expression("age", "age >= 18"), is_expression("age", "18 to 65")
+    (True, False)
+    """
+    try:
+        return ", ".join(parse(words).columns) == about
+    except SfumatoError:
+        return False
 
 
 def how_to_read(query: Any) -> str:
@@ -169,11 +191,23 @@ def labels(query: Any) -> list[str]:
     if query.name == "quantiles":
         return [f"{number(100 * Fraction(order))}{SPACE}%" for order in query.probs]
     if query.name == "histogram" and query.grid is not None:
-        edges = [number(edge) for edge in as_edges(query.grid)]
+        edges = _short([public(edge, query) for edge in as_edges(query.grid)])
         return [f"{low} to {high}" for low, high in pairwise(edges)]
     if len(query.labels()) == 1:
         return [statistic_words(query).replace("proportion", "share")]
     return [plain(label) for label in query.labels()]
+
+
+def _short(edges: list[str]) -> list[str]:
+    """Times without the hours or the seconds that none of them needs.
+
+    >>> _short(["2024-01-01T00:00:00", "2024-03-01T12:30:00"])
+    ['2024-01-01T00:00', '2024-03-01T12:30']
+    """
+    for end in ("T00:00:00", ":00"):
+        if all("T" in edge and edge.endswith(end) for edge in edges):
+            return [edge.removesuffix(end) for edge in edges]
+    return edges
 
 
 def label_title(query: Any) -> str:
@@ -193,6 +227,12 @@ def number(value: Any) -> str:
     """
     exact = Fraction(value)
     return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.12g}"
+
+
+def public(value: Any, query: Any) -> str:
+    """A public number of the column of a query: a date where the column holds dates."""
+    reads: Any = getattr(query, "reads", "number")
+    return number(value) if reads == "number" else public_text(Fraction(value), reads)
 
 
 def cost(amount: Any) -> str:
