@@ -11,7 +11,6 @@ at 10^6, 10^7 and 10^8 rows of a folder of Parquet files does not grow with the 
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -249,8 +248,8 @@ def measure(engine: str, path: str) -> None:
         ask(spark.read.parquet(path), *twelve())
         java = peak_of(spark._jvm.java.lang.ProcessHandle.current().pid())
         spark.stop()
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"own": own, "java": java}))
+    # What getrusage tells begins with the memory of the process that started this one.
+    print(json.dumps({"own": peak_of("self"), "java": java}))
 
 
 def memory(sizes: tuple[int, ...], engines: tuple[str, ...], short: bool, folder: Path) -> None:
