@@ -1,6 +1,7 @@
 """What holds in every test: the same examples at every run, and errors that speak in words."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,8 @@ settings.register_profile("deterministic", derandomize=True, max_examples=60, de
 settings.register_profile(
     "search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
+# Workers of Spark run the Python of the tests, and not the first one that is found.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deterministic"))
 
 
