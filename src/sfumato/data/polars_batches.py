@@ -45,31 +45,24 @@ def by_polars(
         return [nw.from_native(table) for table in pl.collect_all(plans, engine="streaming")]
     schema = plan.collect_schema()
     sinks = [
-        _Cells(each, told, schema, f"sfumato_code_{place}") if dense else _Groups(each, schema)
-        for place, (each, dense) in enumerate(zip(sets, counted, strict=True))
-    ]
-    codes = [sink.code for sink in sinks if isinstance(sink, _Cells)]
-    values = {
-        name
+        _Cells(each, told, schema) if dense else _Groups(each, schema)
         for each, dense in zip(sets, counted, strict=True)
-        if not dense
-        for name in (*each.keys, *each.sums)
-    }
+    ]
+    names = sorted({name for each in sets for name in (*each.keys, *each.sums)})
 
     def add(batch: pl.DataFrame) -> None:
         for sink in sinks:
             sink.add(batch)
 
     # Not by `collect_batches`: where a file ends too early, it gives the rows before and says nothing.
-    plan = plan.select(*codes, *sorted(values))
-    plan.sink_batches(add, chunk_size=BATCH, maintain_order=False, engine="streaming")
+    plan.select(names).sink_batches(add, chunk_size=BATCH, maintain_order=False, engine="streaming")
     return [nw.from_native(sink.table()) for sink in sinks]
 
 
 class _Cells:
     """Counts by keys of few values, in a table of all their combinations."""
 
-    def __init__(self, each: KeySet, told: Mapping[str, Told], schema: "pl.Schema", name: str) -> None:
+    def __init__(self, each: KeySet, told: Mapping[str, Told], schema: "pl.Schema") -> None:
         import polars as pl
 
         self._keys = {key: told[key] for key in each.keys}
@@ -79,7 +72,6 @@ class _Cells:
             for key, known in self._keys.items()
             if known.listed is not None
         }
-        self._name = name
         self._counts: Ints = np.zeros(math.prod(key.size for key in self._keys.values()), dtype=np.int64)
 
     @property
@@ -96,11 +88,13 @@ class _Cells:
                 places = {value: at for at, value in enumerate(self._listed[key].to_list())}
                 place = pl.col(key).replace_strict(places, default=len(told.listed), return_dtype=pl.Int64)
             found = found * told.size + place
-        return found.alias(self._name)
+        return found.alias("sfumato_code")
 
     def add(self, batch: "pl.DataFrame") -> None:
         """Count the rows of a batch."""
-        self._counts += np.bincount(batch[self._name].to_numpy(), minlength=len(self._counts))
+        # Here and not in the plan: to look values up, Polars would first collect all rows of it.
+        codes = batch.select(self.code).to_series().to_numpy()
+        self._counts += np.bincount(codes, minlength=len(self._counts))
 
     def table(self) -> "pl.DataFrame":
         """The keys that rows have, and how many."""
