@@ -199,8 +199,6 @@ class TallyRequest(Plain):
         for group, category, present, rows in zip(*columns, strict=True):
             if group < 0 or present == OUTSIDE:
                 continue
-            known = (
-                place.get(category, len(self.categories)) if category is not None else len(self.categories)
-            )
+            known = place.get(category, len(self.categories))
             found[group][known if present else len(self.categories) + 1] += rows
         return [(counts[:-2], counts[-2], counts[-1]) for counts in found]
