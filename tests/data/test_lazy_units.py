@@ -330,6 +330,7 @@ def test_columns_of_every_plain_type_are_content_and_others_are_dropped(name):
     assert {row["id"]: row["rows"] for row in counts} == {unit: min(n, 2) for unit, n in have.items()}
 
 
+@pytest.mark.spark
 def test_two_instants_of_the_hour_that_is_repeated_in_autumn_are_two_texts():
     session = LAZY["spark"](table_of([])).sparkSession
     before = session.conf.get("spark.sql.session.timeZone")

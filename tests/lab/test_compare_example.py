@@ -46,6 +46,7 @@ def own():
     return load("own_mechanism")
 
 
+@pytest.mark.slow
 def test_own_mechanisms_stand_in_an_experiment_and_in_a_figure(tmp_path):
     told = printed("own_mechanism", tmp_path)
     # Two of the three subjects have a law, in twelve settings each.
@@ -60,6 +61,7 @@ def test_own_mechanisms_stand_in_an_experiment_and_in_a_figure(tmp_path):
     assert "my candidates" in (tmp_path / "11-quartile-risks-corrected.csv").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_peers_are_compared_or_named_as_missing(tmp_path):
     told = printed("peers", tmp_path)
     for package, name in {"diffprivlib": "diffprivlib", "opendp": "OpenDP"}.items():

@@ -328,6 +328,7 @@ def test_a_shortened_picture_is_the_same_picture():
 # --- how it is made -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_processes_write_what_one_writes(few, tmp_path):
     told = []
     asked = {"which": [GOOD, LONG], "modes": ["corrected"], "effort": "quick"}

@@ -207,6 +207,7 @@ def test_all_together_are_wider_than_each(release):
         assert np.array_equal(bonferroni, release.interval(simultaneous=True))
 
 
+@pytest.mark.slow
 def test_an_interval_shrinks_with_epsilon():
     widths = [
         np.mean([width(median(seed=seed, epsilon=epsilon).interval()) for seed in range(20)])
@@ -334,6 +335,7 @@ def test_what_is_no_scenario_is_refused(scenario):
 # --- integers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_integers_are_points_of_their_grid_and_have_whole_ends():
     counts = np.random.default_rng(2).poisson(5, 1000)
     for make in (median, deciles):
@@ -404,6 +406,7 @@ def test_private_numbers_of_values_have_intervals_too(facts):
     assert held >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_number_that_may_be_wrong_is_named_beside_the_interval(relation):
     # With far fewer values than said, ranks are farther apart than the interval takes them to be.

@@ -24,6 +24,9 @@ from sfumato.lab.own import Own
 from sfumato.lab.published_quantile import cells, sample_quantile
 from sfumato.lab.trials import Expected
 
+# The gallery draws these figures and checks their statements too.
+pytestmark = pytest.mark.slow
+
 MODULES = {
     "4": medians_at_a_small_budget,
     "5": medians_at_a_large_budget,

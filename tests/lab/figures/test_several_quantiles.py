@@ -23,6 +23,9 @@ from sfumato.lab.own import Own
 from sfumato.lab.several_risks import orders, recorded
 from sfumato.lab.trials import Randomness
 
+# The gallery draws these figures and checks their statements too.
+pytestmark = pytest.mark.slow
+
 MODULES = {
     "11": quartile_risks,
     "12": squared_risk_by_count,
