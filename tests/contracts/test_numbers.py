@@ -105,7 +105,7 @@ GIVEN: dict[Any, dict[str, Any]] = {
     quantile_methods.Unbounded: {"ratio": 100, "unit": 1, "largest": 100, "lower": -100},
 }
 # What a computation returns, and the common part of all statistics, which cannot be made.
-NOT_GIVEN = {mechanisms.BoundedComparison, statistics.Statistic}
+NOT_GIVEN = {mechanisms.BoundedComparison, mechanisms.OneShotRelease, statistics.Statistic}
 NUMBERS = ("int", "Fraction", "Number", "float")
 # Its numbers are read by its event, which is what is charged.
 BY_EVENT = {mechanisms.BoundedNoiseMechanism}

@@ -10,6 +10,7 @@ from typing import Any
 from sfumato.audit.choices import worst_bounded, worst_choice, worst_crossing, worst_stream
 from sfumato.audit.exact import WorstCase, worst_case
 from sfumato.audit.kept_keys import worst_selection
+from sfumato.audit.secrets import flu_in_a_household, worst_secrets
 from sfumato.audit.target import Target
 from sfumato.mechanisms import (
     AboveThreshold,
@@ -21,6 +22,7 @@ from sfumato.mechanisms import (
     PartitionSelection,
     SparseMechanism,
     TopMechanism,
+    WassersteinMechanism,
 )
 from sfumato.mechanisms.exponential import VARIANTS
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
@@ -63,6 +65,7 @@ def mechanism_targets(*, quick: bool = False) -> Iterator[Target]:
     yield from _streams(quick)
     yield from _bounded(quick)
     yield from _selections(quick)
+    yield from _secrets()
 
 
 def _choices(quick: bool) -> Iterator[Target]:
@@ -134,6 +137,15 @@ def _selections(quick: bool) -> Iterator[Target]:
             epsilon=Fraction(epsilon), delta=Fraction(delta), groups=groups, least=least
         )
         yield _target(mechanism, _options(mechanism), mechanism.cost, partial(worst_selection, mechanism))
+
+
+def _secrets() -> Iterator[Target]:
+    failing = Fraction(1, 1000)
+    for method, delta in (("wasserstein", 0), ("laplace-certified", 0), ("gaussian-exact", failing)):
+        made = WassersteinMechanism.calibrated(flu_in_a_household(), epsilon=1, delta=delta, method=method)
+        proved = made.certificate
+        cost = ApproxDP(proved.epsilon, proved.delta) if proved.delta else PureDP(proved.epsilon)
+        yield _target(made, f"flu in a household, {method}", cost, partial(worst_secrets, made))
 
 
 def _target(mechanism: Any, detail: str, cost: Cost, run: Callable[[], WorstCase]) -> Target:

@@ -11,6 +11,7 @@ from sfumato.mechanisms.laplace import LaplaceMechanism
 from sfumato.mechanisms.partition_selection import PartitionSelection
 from sfumato.mechanisms.sparse import Sparse, SparseMechanism
 from sfumato.mechanisms.transcripts import Transcripts
+from sfumato.mechanisms.wasserstein import OneShotRelease, WassersteinMechanism
 
 # Every mechanism that disturbs a number: the contract tests read it, so that none misses the exact audit.
 MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[ClampedGeometric], ...] = (
@@ -31,6 +32,7 @@ __all__ = [
     "GaussianMechanism",
     "LaplaceMechanism",
     "Noise",
+    "OneShotRelease",
     "PartitionSelection",
     "Peeled",
     "Selection",
@@ -39,5 +41,6 @@ __all__ = [
     "SparseMechanism",
     "TopMechanism",
     "Transcripts",
+    "WassersteinMechanism",
     "additive",
 ]

@@ -25,6 +25,7 @@ from sfumato.privacy.stated_events import (
     ApproxEvent,
     ConcentratedEvent,
     FreeEvent,
+    OneShotEvent,
     PureEvent,
     RangeEvent,
     Simple,
@@ -44,6 +45,7 @@ __all__ = [
     "FreeEvent",
     "GaussianEvent",
     "LaplaceEvent",
+    "OneShotEvent",
     "PureEvent",
     "RangeEvent",
     "event_from_dict",
@@ -227,6 +229,7 @@ SimpleEvent = (
     | RangeEvent
     | ConcentratedEvent
     | FreeEvent
+    | OneShotEvent
 )
 Event = Union[SimpleEvent, ComposedEvent]  # noqa: UP007 (used as text)
 
@@ -235,6 +238,8 @@ def flatten(events: Iterable[Event]) -> tuple[Event, ...]:
     """The simple events of a sequence, composed ones opened, in order."""
     simple: list[Event] = []
     for event in events:
+        if isinstance(event, OneShotEvent):
+            raise event.refused()
         if isinstance(event, ComposedEvent):
             simple.extend(event.parts)
         elif isinstance(event, SimpleEvent):
@@ -280,6 +285,9 @@ def event_from_dict(record: Mapping[str, object]) -> Event:
         return FreeEvent(short_text("reason", record["reason"]))
     if tag == "pure":
         return PureEvent(read_fraction(record, "epsilon"), short_text("name", record["name"]))
+    if tag == "one-shot":
+        name = short_text("name", record["name"])
+        return OneShotEvent(read_fraction(record, "epsilon"), read_fraction(record, "delta"), name)
     if tag == "approx":
         name = short_text("name", record["name"])
         return ApproxEvent(read_fraction(record, "epsilon"), read_fraction(record, "delta"), name)
@@ -306,6 +314,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         RangeEvent,
         ConcentratedEvent,
         FreeEvent,
+        OneShotEvent,
         ComposedEvent,
     )
 }

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sfumato.checks import Number, inside, positive
+from sfumato.checks import Number, exact, inside, positive
 from sfumato.errors import NotSupported
 from sfumato.privacy.records import plain, short_text, write_record
 
@@ -191,3 +191,50 @@ class FreeEvent(Simple):
         return Fraction(0)
 
     rho = pure_epsilon
+
+
+@dataclass(frozen=True, repr=False)
+class OneShotEvent(Simple):
+    r"""A release was made whose guarantee does not add up with that of any other.
+
+    Guarantee:
+        :math:`(\varepsilon, \delta)`-Pufferfish privacy of one release, for the secrets and scenarios of its
+        model; delta may be 0. It states nothing about two releases: every accountant, composition and ledger
+        refuses it. `name` says which mechanism. Proof, and two releases that leak: docs/proofs/pufferfish.md.
+
+    Raises:
+        InvalidParameter: epsilon is not positive, delta is not in [0, 1), or name is not a short text.
+
+    References:
+        [KM14].
+
+    >>> OneShotEvent(epsilon=1, delta=0, name="pufferfish")
+    OneShotEvent(epsilon=1, delta=0, name='pufferfish')
+    """
+
+    TYPE: ClassVar[str] = "one-shot"
+    epsilon: Fraction
+    delta: Fraction
+    name: str
+
+    def __init__(self, epsilon: Number, delta: Number, name: str) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
+        object.__setattr__(self, "delta", inside("delta", delta) if exact("delta", delta) else Fraction(0))
+        object.__setattr__(self, "name", short_text("name", name))
+
+    def refused(self) -> NotSupported:
+        """The error of whoever is asked to add it up."""
+        return NotSupported(
+            f"{self!r} is one-shot: Pufferfish costs do not add up with any other, so no accountant, "
+            "composition or ledger takes it; for a further release make a model that covers all of them"
+        )
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """Always refused: a cost that can be read off as a number would be added."""
+        raise self.refused()
+
+    @property
+    def rho(self) -> Fraction:
+        """Always refused: there is no zCDP cost."""
+        raise self.refused()
