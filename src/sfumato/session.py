@@ -24,6 +24,9 @@ from sfumato.laws import Bits, default_bits
 from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
 from sfumato.privacy import Amount, ApproxDP, Budget, PureDP
+from sfumato.public_data.features import Features
+from sfumato.public_data.weighted import Weights
+from sfumato.public_data.weighting import Method, weighting
 from sfumato.query import Charged, Cost, Label, Query, Released, raw
 from sfumato.question import Question
 from sfumato.release import Release, printable
@@ -321,6 +324,19 @@ class Session:
         columns = self._data.columns  # refused before the charge where an engine holds them
         self._charge(item)
         return self._release(item, item.law(scores(columns)))
+
+    def weights(
+        self, public: Any, *, features: Features | Sequence[str], budget: Budget, method: Method = "tilting"
+    ) -> Weights:
+        """Charge for weights on a public table, then read the data and draw what they follow from.
+
+        The arguments and the errors are those of `sfumato.public_data.weights`. BudgetExceeded comes before
+        the data are read; a refusal by what was released stays charged.
+        """
+        self._require_rows("weights")
+        item = weighting(self._data, public, features=features, budget=budget, method=method)
+        self._charge(item)
+        return item.drawn(self._data, self._bits)
 
     def open_stream(
         self,

@@ -1,0 +1,27 @@
+"""Weights on public records that reproduce private expectations: one release, any number of estimates.
+
+The private side: `features` and `feature_map` turn a row into integers of bounded length; `moments` releases
+their sums for tilting, `logistic` the slopes of a regression, certified by `certified`. Post-processing:
+`tilting` finds weights, `cover` refuses tables that do not cover, `weighted` and `estimates` answer.
+"""
+
+from sfumato.public_data.cover import NotCovered
+from sfumato.public_data.estimates import Estimate, QuantileEstimate
+from sfumato.public_data.features import Features
+from sfumato.public_data.logistic import Slopes
+from sfumato.public_data.moments import FeatureSums
+from sfumato.public_data.weighted import Weights
+from sfumato.public_data.weighting import Logistic, Tilting, weights
+
+__all__ = [
+    "Estimate",
+    "FeatureSums",
+    "Features",
+    "Logistic",
+    "NotCovered",
+    "QuantileEstimate",
+    "Slopes",
+    "Tilting",
+    "Weights",
+    "weights",
+]
