@@ -4,19 +4,21 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
+FLOWER_VENV := .venv-flower
+ORACLES_VENV := .venv-oracles
 JOBS ?= 2
 MUTANTS ?= 1000
-BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed engine_speed
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed engine_speed anonymity_speed
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check
 
 # The environment variables pin what builds the package too; which of the two counts depends on pip's age.
-INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python $(PIP_INSTALL) -c constraints.txt
-BENCH_INSTALL := PIP_CONSTRAINT=constraints-bench.txt PIP_BUILD_CONSTRAINT=constraints-bench.txt $(BENCH_VENV)/bin/python $(PIP_INSTALL) -c constraints-bench.txt
+install = PIP_CONSTRAINT=$(2) PIP_BUILD_CONSTRAINT=$(2) $(1)/bin/python $(PIP_INSTALL) -c $(2)
+INSTALL := $(call install,$(VENV),constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark check format lint types layers doctests bench bench-quick bench-engines coverage faults mutation mutation-quick clean
+.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark test-flower test-oracles check format lint types layers doctests bench bench-quick bench-engines coverage faults mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -41,15 +43,21 @@ audit: $(VENV)/.demo  ## Audit everything that is shipped, on all small neighbou
 	@$(BIN)/sfumato audit --jobs $(JOBS)
 
 test: $(VENV)/.dev  ## Run the test suite
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "not slow and not spark"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "not slow and not spark and not flower and not oracles"
 
 test-slow: $(VENV)/.dev  ## Run the tests that take long: coverage of intervals, audits with approximate budgets
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "slow and not spark"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal -m "slow and not spark and not flower and not oracles"
 
 test-spark: $(VENV)/.dev  ## Run the tests on Spark, in the process and by Connect (needs Java 17)
 	@# A process for each file: one that has a session of Spark cannot open one by Connect. Status 5 is no test.
 	@set -e; for file in $$(grep -rl spark tests --include='test_*.py'); do \
 	    $(BIN)/python -m pytest -q $$file -m "spark and not slow" || [ $$? -eq 5 ]; done
+
+test-flower: $(FLOWER_VENV)/.flower  ## Run the tests with Flower, whole federations on one machine among them (an environment of its own)
+	@FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 $(FLOWER_VENV)/bin/python -m pytest tests/federated -m flower
+
+test-oracles: $(ORACLES_VENV)/.oracles  ## Compare anonymity with what other programs measure and make (an environment of its own)
+	@$(ORACLES_VENV)/bin/python -m pytest tests/anonymity -m oracles
 
 faults: $(VENV)/.dev  ## Kill, crowd and damage ledgers, on SQLite and PostgreSQL; fails at a lost or doubled charge (takes long)
 	@$(BIN)/python tests/faults/campaign.py --kills 500 --jobs $(JOBS)
@@ -92,12 +100,12 @@ coverage: $(VENV)/.dev  ## Count how often intervals hold, and how wide they are
 	@$(BIN)/python benchmarks/coverage.py --jobs $(JOBS)
 
 clean:  ## Remove the environments, caches and builds
-	rm -rf $(VENV) $(BENCH_VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(FLOWER_VENV) $(ORACLES_VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: an environment is made once, and installed into again only when the pins or the package's needs change.
 
-$(VENV)/.made $(BENCH_VENV)/.made:
+$(VENV)/.made $(BENCH_VENV)/.made $(FLOWER_VENV)/.made $(ORACLES_VENV)/.made:
 	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	    { echo "$(PYTHON) must be Python 3.11 or later with venv; on Debian: apt-get install python3-venv"; exit 1; }
 	@$(PYTHON) -m venv --clear $(@D)
@@ -120,5 +128,15 @@ $(VENV)/.mutation: pyproject.toml constraints.txt | $(VENV)/.made
 
 $(BENCH_VENV)/.bench: pyproject.toml constraints-bench.txt | $(BENCH_VENV)/.made
 	@echo "installing sfumato and its peers into $(BENCH_VENV)"
-	@$(BENCH_INSTALL) -e '.[bench]'
+	@$(call install,$(BENCH_VENV),constraints-bench.txt) -e '.[bench]'
+	@touch $@
+
+$(FLOWER_VENV)/.flower: pyproject.toml constraints-flower.txt | $(FLOWER_VENV)/.made
+	@echo "installing sfumato and Flower into $(FLOWER_VENV)"
+	@$(call install,$(FLOWER_VENV),constraints-flower.txt) -e '.[test-flower]'
+	@touch $@
+
+$(ORACLES_VENV)/.oracles: pyproject.toml constraints-oracles.txt | $(ORACLES_VENV)/.made
+	@echo "installing sfumato, pycanon and anjana into $(ORACLES_VENV)"
+	@$(call install,$(ORACLES_VENV),constraints-oracles.txt) -e '.[test-oracles]'
 	@touch $@

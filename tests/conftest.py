@@ -19,8 +19,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deterministic"))
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that name Spark, or ask for it, start a Java process: `make test` leaves them out."""
+    """Tests that start a Java process or need an environment of their own: `make test` leaves them out."""
     for item in items:
+        name = item.path.name
+        if name.startswith("test_flower"):
+            item.add_marker(pytest.mark.flower)
+        if name.startswith("test_oracle"):
+            item.add_marker(pytest.mark.oracles)
         path, _, asked = item.nodeid.lower().partition("::")
         named = ("spark" in asked or "[connect" in asked) and not path.endswith("test_repository.py")
         if named or "spark" in getattr(item, "fixturenames", ()):

@@ -102,7 +102,7 @@ def test_the_path_pattern_can_fail():
     assert not MACHINE_PATH.search("square/root, or example.org/home")
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "constraints-bench.txt"])
+@pytest.mark.parametrize("name", sorted(path.name for path in ROOT.glob("constraints*.txt")))
 def test_constraints_are_plain_pins(name):
     for line in (ROOT / name).read_text("utf-8").splitlines():
         assert re.fullmatch(r"#[^:/@]*|[a-z0-9-]+==[0-9][0-9a-z.]*", line), line
@@ -117,6 +117,8 @@ def test_constraints_are_plain_pins(name):
             | {"test", "check", "mutation"},
         ),
         ("constraints-bench.txt", {"charts", "fast", "frames", "duckdb", "spark", "bench"}),
+        ("constraints-flower.txt", {"fast", "accounting", "charts", "flower", "test-flower"}),
+        ("constraints-oracles.txt", {"frames", "test-oracles"}),
     ],
 )
 def test_every_requirement_has_a_pin_inside_its_range(name, extras):
