@@ -12,8 +12,8 @@ import sfumato
 
 ROOT = Path(__file__).parents[1]
 PROOFS = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
-FOLDERS = {"accuracy", "audit", "charts", "lab", "laws", "local", "mechanisms", "plan", "privacy"}
-FOLDERS |= {"quantile_methods"}
+FOLDERS = {"accuracy", "anonymity", "audit", "charts", "federated", "lab", "laws", "local", "mechanisms"}
+FOLDERS |= {"plan", "privacy", "public_data", "quantile_methods"}
 ERRORS = {
     "BudgetExceeded",
     "InvalidParameter",

@@ -37,6 +37,10 @@ PAGES = [
     "docs/lab-data.md",
     "docs/compare.md",
     "docs/lab.md",
+    "docs/anonymity.md",
+    "docs/public-data.md",
+    "docs/pufferfish.md",
+    "docs/federated.md",
 ]
 BLOCKS = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d*)?")

@@ -7,7 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato import accuracy, audit, charts, lab, laws, local, mechanisms, plan, privacy, quantile_methods
+    from sfumato import (
+        accuracy,
+        anonymity,
+        audit,
+        charts,
+        federated,
+        lab,
+        laws,
+        local,
+        mechanisms,
+        plan,
+        privacy,
+        public_data,
+        quantile_methods,
+    )
     from sfumato.data.conditions import Between
     from sfumato.data.counts import Counts
     from sfumato.data.dataset import Dataset
@@ -133,8 +147,8 @@ _HOMES = {
         "SfumatoError",
     ],
 }
-_FOLDERS = ["accuracy", "audit", "charts", "lab", "laws", "local", "mechanisms", "plan", "privacy"]
-_FOLDERS += ["quantile_methods"]
+_FOLDERS = ["accuracy", "anonymity", "audit", "charts", "federated", "lab", "laws", "local", "mechanisms"]
+_FOLDERS += ["plan", "privacy", "public_data", "quantile_methods"]
 _HOME = {name: f"sfumato.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -180,12 +194,14 @@ __all__ = [
     "Variance",
     "ZCDP",
     "accuracy",
+    "anonymity",
     "audit",
     "charts",
     "choose",
     "col",
     "count",
     "deciles",
+    "federated",
     "find_bounds",
     "first_passing",
     "histogram",
@@ -199,6 +215,7 @@ __all__ = [
     "plan",
     "privacy",
     "proportion",
+    "public_data",
     "publish",
     "quantile",
     "quantile_methods",

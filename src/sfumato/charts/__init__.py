@@ -1,5 +1,6 @@
 """Pictures of released numbers and of errors: plain records in, Altair charts out."""
 
+from sfumato.charts.classes import class_sizes
 from sfumato.charts.comparisons import comparison
 from sfumato.charts.files import save, svg
 from sfumato.charts.groups import bars_by_group, ribbons_by_group
@@ -12,6 +13,7 @@ from sfumato.charts.strips import strips
 __all__ = [
     "bars_by_group",
     "bars_with_errors",
+    "class_sizes",
     "comparison",
     "error_curves",
     "heatmap",

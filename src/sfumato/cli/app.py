@@ -8,7 +8,18 @@ import typer
 from typer.core import TyperGroup
 
 import sfumato
-from sfumato.cli import audit_command, choose_epsilon, demo, lab, ledger, plan, release, report
+from sfumato.cli import (
+    anonymity,
+    anonymize,
+    audit_command,
+    choose_epsilon,
+    demo,
+    lab,
+    ledger,
+    plan,
+    release,
+    report,
+)
 from sfumato.cli.failures import told
 from sfumato.cli.options import each_line, new_group
 from sfumato.cli.output import let_go
@@ -38,6 +49,8 @@ COMMANDS = {
     "report": "Write the report of a stored release again.",
     "ledger": "See what was spent; open, renew and retire budgets.",
     "audit": "Compare privacy losses with what is claimed.",
+    "anonymize": "Coarsen a table until k rows share each combination.",
+    "anonymity": "Measure how anonymous a table is.",
     "lab": "Draw the figures of the sources, as published and corrected.",
 }
 
@@ -53,6 +66,7 @@ class InOrder(TyperGroup):
 app = new_group("sfumato", ABOUT, epilog=EXAMPLES, add_completion=True, cls=InOrder)
 app.add_typer(plan.app, short_help=COMMANDS["plan"])
 app.add_typer(ledger.app, short_help=COMMANDS["ledger"])
+app.add_typer(anonymity.app, short_help=COMMANDS["anonymity"])
 app.add_typer(lab.app, short_help=COMMANDS["lab"])
 for _name, _command, _epilog in (
     ("demo", demo.demo, demo.EXAMPLES),
@@ -60,6 +74,7 @@ for _name, _command, _epilog in (
     ("release", release.release, release.EXAMPLES),
     ("report", report.report, report.EXAMPLES),
     ("audit", audit_command.audit, audit_command.EXAMPLES),
+    ("anonymize", anonymize.anonymize, anonymize.EXAMPLES),
 ):
     app.command(_name, short_help=COMMANDS[_name], epilog=_epilog)(_command)
 
