@@ -177,7 +177,8 @@ def _dense(whole: NDArray[Any]) -> tuple[Codes, DistinctNumbers] | None:
     held = np.flatnonzero(np.bincount(shifted, minlength=high - low + 1))
     place = np.zeros(high - low + 1, dtype=np.int32)
     place[held] = np.arange(len(held), dtype=np.int32)
-    return place[shifted], DistinctNumbers(held + low)
+    small = low >= -(2**31) and high < 2**31
+    return place[shifted], DistinctNumbers((held + low).astype(np.int32 if small else np.int64))
 
 
 def _from_listed(name: str, places: NDArray[Any], listed: list[Any]) -> Coded:

@@ -58,7 +58,7 @@ class Numbers:
 
     codes: Codes
     values: Sequence[object]
-    points: Floats
+    points: NDArray[Any]
     counted: bool = False
 
     @property
@@ -81,8 +81,11 @@ class Numbers:
         return np.where(both, 1.0, self._share(low, np.where(nulls, low, high)))
 
     def _share(self, low: Codes, high: Codes) -> Floats:
-        whole = self.points[-1] - self.points[0]
-        lengths = self.points.take(high, mode="clip") - self.points.take(low, mode="clip")
+        wide = np.int64 if self.points.dtype == np.int32 else np.float64
+        whole = wide(self.points[-1]) - wide(self.points[0])
+        lengths = np.subtract(
+            self.points.take(high, mode="clip"), self.points.take(low, mode="clip"), dtype=wide
+        )
         return lengths / whole if whole > 0 else np.zeros(len(low))
 
     def shown(self, low: Codes, high: Codes, classes: Codes) -> tuple[tuple[str, ...], Floats]:
@@ -194,8 +197,10 @@ def column_of(coded: Coded, tree: Hierarchy | None) -> Numbers | Listed | Treed:
     return Listed(coded.codes, coded.values)
 
 
-def _points(values: Sequence[Any]) -> Floats:
+def _points(values: Sequence[Any]) -> NDArray[Any]:
     """Where numbers and dates lie on a line; their places in order if floats do not tell them apart."""
+    if isinstance(values, DistinctNumbers) and values.array.dtype == np.int32:
+        return values.array  # differences of these are exact in int64, and a second array is saved
     present: Any = values[:-1] if values[-1] is None else values
     if isinstance(values, DistinctNumbers):
         present = values.array
@@ -204,7 +209,7 @@ def _points(values: Sequence[Any]) -> Floats:
         present = tuple(step.total_seconds() for step in steps)
     places = np.arange(max(len(present), 1), dtype=np.float64)
     try:
-        points = np.array(present, dtype=np.float64)
+        points = np.asarray(present, dtype=np.float64)
     except OverflowError:
         return places
     with np.errstate(over="ignore", invalid="ignore"):

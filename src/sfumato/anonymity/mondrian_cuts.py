@@ -161,7 +161,7 @@ class Cutter:
         leaves = group.rows if uncut.all() else group.rows[_members(starts, group.sizes, ended)]
         done = Leaves(leaves, group.sizes[ended], low[:, ended], high[:, ended])
         none = np.zeros(0, dtype=np.int64)
-        index = np.concatenate([none, *rows])
+        index = rows[0] if len(rows) == 1 else np.concatenate([none, *rows])
         if len(index) < len(group.rows):
             codes = np.take(group.codes, index, axis=1)
         else:
@@ -209,7 +209,8 @@ class Cutter:
         else:
             begins = np.stack([firsts, firsts + lower], axis=1).reshape(-1)
             owners = np.repeat(np.arange(len(sizes)), 2)
-        return _Parts(members[order], np.diff(begins, append=len(members)), owners)
+        rows = order if len(members) == len(group.rows) else members[order]
+        return _Parts(rows, np.diff(begins, append=len(members)), owners)
 
     def _begin(self, axis: Ints, sizes: Ints, halves: Ints, keys: Ints) -> NDArray[np.bool_]:
         """Which rows begin a part, where some segments are cut by trees and the others at `halves`."""
