@@ -3,7 +3,7 @@
 `python examples/federated/train.py OUT` prints a table and writes the picture to the folder OUT.
 
 Only the plain functions are used: lists of arrays in, a noisy mean out. The privacy unit is a client with all
-its images. Noise is drawn anew at every run, so the last digits differ.
+its images. Noise is drawn anew at every run, so the figures differ, most of all at small epsilons.
 """
 
 import argparse

@@ -81,6 +81,11 @@ def broken(kind):
             return ArrayRecord({"0": Array("float64", (3,), "numpy.ndarray", b"\x93NUMPY no array")})
         if kind == "lie":
             return ArrayRecord({"0": Array("float64", (3,), "numpy.ndarray", Array(np.ones(4)).data)})
+        if kind == "narrow":
+            return ArrayRecord({"0": Array("float64", (3,), "numpy.ndarray", Array(np.ones(1)).data)})
+        if kind == "padded":
+            long = Array(np.ones(3)).data + bytes(10**6)
+            return ArrayRecord({"0": Array("float64", (3,), "numpy.ndarray", long)})
         if kind == "bomb":
             return ArrayRecord({"0": Array("float64", (3,), "numpy.ndarray", bytes(10**6))})
         return {

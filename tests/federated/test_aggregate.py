@@ -259,3 +259,26 @@ def test_settings_are_read_back_exactly():
         Aggregator.from_dict({})
     with pytest.raises(InvalidParameter, match=r"^adaptive must have exactly the fields"):
         Adaptive.from_dict({"lowest": "1"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: array.fill(2**40),
+        lambda array: setattr(array, "shape", (4, 1)),
+        lambda array: setattr(array, "shape", (2, 2)),
+        lambda array: setattr(array, "dtype", np.float64),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype):DeprecationWarning")
+def test_a_clipped_update_that_was_changed_afterwards_counts_as_none(change):
+    plan = Aggregator(
+        bound=1, noise_multiplier=1, expected_clients=2, neighbours="add-remove", shapes=((2,), (2,))
+    )
+    good = [np.ones(2), np.ones(2)]
+    changed = clip(good, 1)
+    change(changed.integers)
+    total, votes = plan.look([changed, good])
+    alone, vote = plan.look([good])
+    assert (total == alone).all()
+    assert votes == vote

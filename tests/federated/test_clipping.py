@@ -187,3 +187,41 @@ def test_the_check_of_the_ball_is_exact_at_its_edge_and_never_wraps():
 def test_public_parameters_are_checked(arguments, rule):
     with pytest.raises(InvalidParameter, match=f"^{rule}"):
         clip([np.array([1.0, 2.0])], **arguments)
+
+
+@pytest.mark.parametrize(
+    "entries", [[5e-324, 1e308], [5e-324, 3e-310], [1e-200, 1.0], [1.7e308, 1.7e308], [-1e-310, 1e-310]]
+)
+def test_nothing_about_an_update_raises_where_numpy_was_told_to_raise(entries):
+    expected = clip([np.array(entries)], 0.5)
+    with np.errstate(all="raise"):
+        for kind in (np.float64, np.longdouble):
+            found = clip([np.array(entries, dtype=kind)], 0.5)
+            assert (found.integers == expected.integers).all()
+            assert found.vote == expected.vote
+
+
+def test_a_clipped_update_is_checked_whatever_it_is_made_of():
+    shapes, zeros = ((2,), (2,)), np.zeros(4, dtype=np.int64)
+    for integers in (None, [0] * 4, zeros.reshape(4, 1), zeros.reshape(2, 2), zeros[:3], zeros.astype(float)):
+        with pytest.raises(InvalidParameter, match=r"^integers must lie in the ball"):
+            Clipped(integers, shapes, True)
+    for steps in (0, -1, 2.0**20, 2**63):
+        with pytest.raises(InvalidParameter, match=r"^steps must be"):
+            Clipped(zeros, shapes, True, True, steps)
+    for flag in (math.nan, np.array([1, 2]), "yes", 1):
+        with pytest.raises(InvalidParameter, match=r"^norm_fits must be True or False"):
+            Clipped(zeros, shapes, flag)
+        with pytest.raises(InvalidParameter, match=r"^usable must be True or False"):
+            Clipped(zeros, shapes, True, flag)
+    assert Clipped(zeros, [[2], [2]], True).shapes == shapes
+
+
+def test_an_update_is_not_printed():
+    assert repr(clip([np.array([0.125, 0.5])], 1)) == "Clipped(shapes=((2,),), steps=1048576)"
+
+
+def test_a_sum_of_squares_does_not_wrap_around_into_the_ball():
+    # In int64 these sums are -2^63 and 0.
+    for count in (2**15, 2**16):
+        assert not inside_ball(np.full(count, clipping.MAX_STEPS, dtype=np.int64), clipping.MAX_STEPS)

@@ -28,7 +28,9 @@ def printed(script, *words) -> list[str]:
 
 def test_flower_trains_digits_to_its_budget():
     *rows, last = printed("flower_train.py", "--epsilon", "4")
-    assert last.startswith("stopped after 20 of 25 rounds: ApproxDP(epsilon=4.0, delta=0.0001)")
+    assert (
+        last == "stopped after 20 of 25 rounds: it has 20 in all within ApproxDP(epsilon=4.0, delta=0.0001)"
+    )
     found = [line.split() for line in rows[1:]]
     assert [int(row[0]) for row in found] == list(range(1, 21))
     epsilons = [float(row[1]) for row in found]

@@ -81,7 +81,7 @@ def test_a_run_stops_at_its_budget_and_keeps_the_last_model(caplog):
     expected = plain(Run(plan(), sf.ApproxDP(12, 1e-5)), regression, rounds=5, seed=3)
     np.testing.assert_array_equal(result.arrays.to_numpy_ndarrays()[0], expected[0])
     np.testing.assert_array_equal(strategy.arrays.to_numpy_ndarrays()[0], expected[0])
-    assert strategy.stopped.startswith("stopped after 5 of 50 rounds: ApproxDP(")
+    assert strategy.stopped.startswith("stopped after 5 of 50 rounds: it has 5 in all within ApproxDP(")
     assert "stopped after 5 of 50 rounds" in caplog.text
     # No further round, by any door; nothing is sent.
     with pytest.raises(BudgetExceeded, match="round 6 does not fit"):
@@ -240,6 +240,14 @@ def test_a_model_of_other_shapes_is_refused_before_anything_is_sent():
         with pytest.raises(InvalidParameter, match="arrays must"):
             strategy.start(grid=grid, initial_arrays=model)
         assert grid.sent == []
+        assert strategy.run.charged == 0
+
+
+def test_a_model_that_is_not_finite_is_refused_before_a_round_is_paid_for_noise_alone():
+    for number in (np.nan, np.inf, -np.inf):
+        strategy = CentralDP(fedavg(), Run(plan(), LARGE))
+        with pytest.raises(InvalidParameter, match=r"^arrays must be finite"):
+            started(strategy, regression, model=record(np.array([number, 0.0, 0.0])))
         assert strategy.run.charged == 0
 
 

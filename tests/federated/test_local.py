@@ -116,3 +116,18 @@ def test_public_parameters_are_checked(changes, rule):
 def test_a_budget_of_nothing_is_no_budget(pair):
     with pytest.raises(InvalidParameter):
         LocalNoise(budget=ApproxDP(*pair), bound=1, shapes=((2,),))
+
+
+def test_more_entries_than_the_proof_covers_are_refused_by_their_name():
+    with pytest.raises(InvalidParameter, match=r"^shapes must have .* got 10000000 in each of 1000$"):
+        LocalNoise(budget=ApproxDP(1, 1e-6), bound=1, shapes=((10**7,),), rounds=1000)
+
+
+def test_on_a_coarse_lattice_the_entries_of_all_rounds_count():
+    noise = LocalNoise(budget=ApproxDP(1, 1e-5), bound=1, shapes=((600,),), rounds=20, steps=4)
+
+    def spent(variance):
+        facts = {"sensitivity_squared": 20 * 8**2, "coordinates": 20 * 600}
+        return gaussian_vector_delta(1, sigma_squared=variance, **facts)
+
+    assert spent(noise.noise.sigma_squared) <= 1e-5 < spent(noise.noise.sigma_squared * Fraction(999, 1000))

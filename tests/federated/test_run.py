@@ -89,6 +89,28 @@ def test_five_rounds_cost_what_two_other_accountants_say():
     assert run.epsilon(1e-5) < run.epsilon(1e-5, accountant="zcdp") <= by_orders
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "substitution"])
+@pytest.mark.parametrize("vote_noise", [None, Fraction(7, 10), 50])
+def test_a_multiplier_costs_the_same_with_votes_and_twice_the_distance_by_substitution(relation, vote_noise):
+    follows = None if vote_noise is None else Adaptive(lowest=0.01, highest=100, vote_noise=vote_noise)
+    plan = settings(noise_multiplier=Fraction(13, 10), neighbours=relation, adaptive=follows)
+    run = Run(plan, ZCDP(1000))
+    for _ in range(7):
+        run.charge()
+    moved = 2 if relation == "substitution" else 1
+    assert run.spent == Amount(rho=Fraction(7 * moved**2, 2) / Fraction(13, 10) ** 2)
+    assert run.epsilon(1e-5) == pytest.approx(gaussian_epsilon(1e-5, moved * math.sqrt(7) / 1.3), rel=1e-6)
+    dp_accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import PLDAccountant
+
+    # What is drawn, and not what is claimed: the scales of the two laws over how far one client moves them.
+    laws = [plan.noise] if plan.noise_on_votes is None else [plan.noise, plan.noise_on_votes]
+    scales = [math.sqrt(law.sigma_squared) / (moved * plan.steps) for law in laws]
+    parts = dp_accounting.ComposedDpEvent([dp_accounting.GaussianDpEvent(scale) for scale in scales])
+    by_loss = PLDAccountant().compose(dp_accounting.SelfComposedDpEvent(parts, 7)).get_epsilon(1e-5)
+    assert run.epsilon(1e-5) == pytest.approx(by_loss, rel=1e-6)
+
+
 @pytest.mark.parametrize("follows", [None, FOLLOWS])
 @pytest.mark.parametrize(
     ("budget", "rounds"), [(ApproxDP(12, 1e-5), 5), (ZCDP(3), 6), (ZCDP(Fraction(1, 2)), 1), (ZCDP(0.4), 0)]
@@ -134,6 +156,15 @@ def test_the_number_of_rounds_is_the_largest_that_fits():
     assert most_rounds(settings(noise_multiplier=2**20), ApproxDP(100, 0.5)) == 10**6
 
 
+def test_on_a_coarse_lattice_every_coordinate_of_every_round_costs_something():
+    coarse = settings(noise_multiplier=8, steps=4, shapes=((60,),))
+    budget = ApproxDP(2, 1e-5)
+    most = most_rounds(coarse, budget)
+    assert 0 < most < most_rounds(settings(noise_multiplier=8), budget)
+    costs = [compose([coarse.event_of(count)], delta=budget.delta).epsilon for count in (most, most + 1)]
+    assert costs[0] <= budget.epsilon < costs[1]
+
+
 def test_the_bound_moves_from_round_to_round_and_the_cost_does_not():
     run = Run(settings(adaptive=FOLLOWS, expected_clients=100), ZCDP(10))
     costs, bounds = [], []
@@ -173,6 +204,22 @@ def test_the_search_for_noise_goes_far_below_what_zcdp_asks_for():
         if multiplier > Fraction(1, 100):
             less = settings(noise_multiplier=multiplier * Fraction(999_997, 10**6), shapes=((2,),))
             assert not affordable(less, budget, 1)
+
+
+def test_votes_may_take_almost_all_of_the_privacy_and_not_more():
+    budget, terms = ApproxDP(1, 1e-5), {"neighbours": "add-remove", "coordinates": 9}
+    alone = noise_for(budget, 10, **terms)
+    # zCDP would ask for a multiplier that is 12 % larger, at which these votes alone cost too much.
+    for factor in (Fraction(501, 1000), Fraction(54, 100), Fraction(9, 10)):
+        follows = Adaptive(lowest=0.01, highest=100, vote_noise=alone * factor)
+        found = noise_for(budget, 10, adaptive=follows, **terms)
+        assert float(found) == pytest.approx(float(alone), rel=1e-5)
+        assert Run(settings(noise_multiplier=found, adaptive=follows), budget).rounds >= 10
+    follows = Adaptive(lowest=0.01, highest=100, vote_noise=alone * Fraction(499, 1000))
+    with pytest.raises(InvalidParameter, match=r"^vote_noise must be above half of noise_multiplier"):
+        noise_for(budget, 10, adaptive=follows, **terms)
+    with pytest.raises(InvalidParameter, match=r"^adaptive must be an Adaptive, got adaptive=3"):
+        noise_for(budget, 10, adaptive=3, **terms)
 
 
 def test_a_budget_that_no_noise_keeps_is_refused():
@@ -228,7 +275,8 @@ def test_a_file_of_another_run_or_of_none_is_refused(tmp_path):
         with pytest.raises(InvalidParameter, match=r"^file must hold a run with the same settings"):
             Run(*other, file=file)
     record = json.loads(file.read_text())
-    for broken in ({**record, "charged": -1}, {**record, "charged": 7}, {**record, "format": 2}, [], {}):
+    changes = ({"charged": -1}, {"charged": 7}, {"format": 2}, {"type": "run"}, {"more": 1})
+    for broken in (*({**record, **change} for change in changes), [], {}):
         file.write_text(json.dumps(broken))
         with pytest.raises(InvalidParameter):
             Run(settings(), ZCDP(3), file=file)

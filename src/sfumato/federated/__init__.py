@@ -16,6 +16,12 @@ The interface in short (all of it works without Flower):
     noise_for(budget, rounds, *, neighbours, coordinates, expected_clients=1, adaptive=None) -> Fraction
     LocalNoise(*, budget, bound, shapes, rounds=1).release(update, bits=None) -> arrays; .sigma, .event
 
+With Flower (extra `flower`), in files of their own so that nothing here loads it:
+
+    flower.CentralDP(inner, run, *, release_metrics=False, bits=None), a strategy around FedAvg and its kin
+    flower_mods.clip_mod(bound) and local_dp_mod(budget, bound, *, rounds=1, ...), for `ClientApp(mods=[...])`
+    flower_accountant.SfumatoAccountant(config), for Flower's own wrappers with fixed clipping
+
 An update is a list or tuple of NumPy arrays, the difference between the client's model and the one it was
 sent; None stands for a client that did not answer.
 """

@@ -25,7 +25,6 @@ from sfumato.federated.clipping import (
     checked_shapes,
     clip,
     coordinates_of,
-    inside_ball,
     unflatten,
 )
 from sfumato.grid import Ints
@@ -230,8 +229,9 @@ class Aggregator:
             return clip(update, self.bound, shapes=self.shapes, steps=self.steps)
         # A client may have clipped already; what it claims is checked, not believed.
         same = update.steps == self.steps and update.shapes == self.shapes
-        sound = same and inside_ball(update.integers, self.steps)
-        return update if sound else clip(None, self.bound, shapes=self.shapes, steps=self.steps)
+        if same and update.sound:
+            return update
+        return clip(None, self.bound, shapes=self.shapes, steps=self.steps)
 
     def _next_bound(self, noisy_votes: int | None) -> Fraction:
         if self.adaptive is None or noisy_votes is None:

@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.federated.adaptive import Adaptive
 from sfumato.federated.aggregate import MAX_CLIENTS, MAX_MULTIPLIER, MIN_MULTIPLIER, Aggregator
 from sfumato.federated.clipping import MAX_COORDINATES, STEPS
-from sfumato.privacy import ZCDP, ApproxDP, Neighbours, zcdp_rho
+from sfumato.privacy import ZCDP, ApproxDP, Neighbours, check_neighbours, zcdp_rho
 from sfumato.privacy.calibration import MIN_DELTA
 from sfumato.privacy.conversions import log_fraction
 from sfumato.privacy.events import GaussianEvent, flatten
@@ -91,7 +91,7 @@ def noise_for(
         steps: as for the `Aggregator`.
 
     Raises:
-        InvalidParameter: a number out of range.
+        InvalidParameter: a number out of range, or a vote noise so small that votes alone pass the budget.
         NotSupported: a multiplier above 2^20 is needed.
 
     References:
@@ -106,6 +106,11 @@ def noise_for(
     count = whole("rounds", rounds, least=1, most=MAX_ROUNDS)
     size = whole("coordinates", coordinates, least=1, most=MAX_COORDINATES)
     clients = whole("expected_clients", expected_clients, least=1, most=MAX_CLIENTS)
+    check_neighbours(neighbours)
+    if adaptive is not None and not isinstance(adaptive, Adaptive):
+        raise InvalidParameter(f"adaptive must be an Adaptive, got adaptive={shown(adaptive)}")
+    # From twice this on, all of the privacy goes to the votes.
+    votes = None if adaptive is None else adaptive.vote_noise
 
     def with_multiplier(multiplier: Fraction) -> Aggregator:
         return Aggregator(
@@ -118,6 +123,10 @@ def noise_for(
             steps=steps,
         )
 
+    def enough(multiplier: Fraction) -> bool:
+        beyond = votes is not None and multiplier >= 2 * votes
+        return beyond or affordable(with_multiplier(multiplier), wanted, count)
+
     rho = wanted.rho if isinstance(wanted, ZCDP) else zcdp_rho(wanted.epsilon, wanted.delta)
     moves = 2 if neighbours == "substitution" else 1
     high = _short_up(root_down(count * moves**2 / (2 * rho)) + Fraction(1, 2**80))
@@ -125,14 +134,14 @@ def noise_for(
         raise NotSupported(f"noise_multiplier must be at most 2^20, but about {shown(high)} is needed")
     high = max(high, MIN_MULTIPLIER)
     low = high / 2
-    while low > MIN_MULTIPLIER and affordable(with_multiplier(low), wanted, count):
+    while low > MIN_MULTIPLIER and enough(low):
         low, high = low / 2, low
     low = max(low, MIN_MULTIPLIER)
     while True:
         middle = _short_up((low + high) / 2)
         if not low < middle < high:
             break
-        if affordable(with_multiplier(middle), wanted, count):
+        if enough(middle):
             high = middle
         else:
             low = middle

@@ -7,14 +7,14 @@ made for is a fact about integers, whatever float64 did before. Proof: docs/proo
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.checks import Number, positive, shown, whole
+from sfumato.checks import Number, boolean, keep, positive, shown, whole
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Ints
 
@@ -49,15 +49,28 @@ class Clipped:
     (1, 0)
     """
 
-    integers: Ints
+    # What a client sent is not for logs.
+    integers: Ints = field(repr=False)
     shapes: Shapes
-    norm_fits: bool
-    usable: bool = True
+    norm_fits: bool = field(repr=False)
+    usable: bool = field(default=True, repr=False)
     steps: int = STEPS
 
     def __post_init__(self) -> None:
-        if len(self.integers) != coordinates_of(self.shapes) or not inside_ball(self.integers, self.steps):
+        keep(self, shapes=checked_shapes(self.shapes))
+        keep(self, steps=whole("steps", self.steps, least=1, most=MAX_STEPS))
+        boolean("norm_fits", self.norm_fits)
+        boolean("usable", self.usable)
+        if not self.sound:
             raise InvalidParameter("integers must lie in the ball of radius steps and fill shapes")
+
+    @property
+    def sound(self) -> bool:
+        """Whether the integers fill the shapes inside the ball: an array may change after it was checked."""
+        found: object = self.integers
+        if not isinstance(found, np.ndarray) or found.shape != (coordinates_of(self.shapes),):
+            return False
+        return inside_ball(found, self.steps)
 
     @property
     def arrays(self) -> tuple[Ints, ...]:
@@ -117,12 +130,13 @@ def clip(
     peak = float(np.max(np.abs(vector), initial=0.0))
     if peak == 0.0:
         return Clipped(np.zeros(len(vector), dtype=np.int64), wanted, True, True, radius)
-    # Divided by the largest entry nothing overflows, and denormal numbers have all their digits.
-    vector /= peak
-    length, share = norm(vector), peak / float(limit)
-    fits = share * length <= 1.0
-    integers = on_lattice(vector, radius * min(share, 1.0 / length), radius)
-    return Clipped(integers, wanted, fits, True, radius)
+    # Where NumPy was told to raise, a number that is too small for float64 must not.
+    with np.errstate(all="ignore"):
+        # Divided by the largest entry nothing overflows, and denormal numbers have all their digits.
+        vector /= peak
+        length, share = norm(vector), peak / float(limit)
+        integers = on_lattice(vector, radius * min(share, 1.0 / length), radius)
+    return Clipped(integers, wanted, share * length <= 1.0, True, radius)
 
 
 def on_lattice(directions: Floats, factor: float, radius: int) -> Ints:

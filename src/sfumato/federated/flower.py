@@ -67,11 +67,11 @@ class CentralDP(Strategy):  # type: ignore[misc, unused-ignore]
             compares replies, such as Krum or a median, has nothing to compare.
         run: the rounds with their noise, bound and budget; `run.aggregator.shapes` are those of the model.
         release_metrics: whether metrics of clients are released, without noise.
-        bits: where the noise comes from, the operating system unless told.
+        bits: where the noise comes from, the operating system unless told; with a seed there is no guarantee.
 
     Raises:
         MissingExtra: Flower is not installed.
-        InvalidParameter: the model has other shapes than the run, or numbers that are not real.
+        InvalidParameter: the model has other shapes than the run, or numbers that are not real and finite.
         BudgetExceeded: a round does not fit; nothing was sent. `arrays` has the last model.
 
     References:
@@ -120,6 +120,8 @@ class CentralDP(Strategy):  # type: ignore[misc, unused-ignore]
             f"divided by {plan.expected_clients} clients, {self.run.rounds_left} rounds left",
         ):
             _log.info("\t├──> %s", line)
+        if self.bits is not None and not self.bits.private:
+            _log.warning("The noise is made from a seed: there is no guarantee.")
         if plan.neighbours == "add-remove" and getattr(self.inner, "fraction_train", 1.0) < 1:
             _log.warning(
                 "A sample of the clients is asked: who is asked counts as public. A client that joins may "
@@ -128,16 +130,16 @@ class CentralDP(Strategy):  # type: ignore[misc, unused-ignore]
         self.inner.summary()
 
     def start(self, grid: Any, initial_arrays: Any, num_rounds: int = 3, *options: Any, **more: Any) -> Any:
-        """Flower's `start`, with no more rounds than the budget pays for."""
+        """Flower's `start`, with no more rounds than the run has left."""
         self.run.require()
         fitting = min(num_rounds, self.run.rounds_left)
         self.stopped = None
         if fitting < num_rounds:
             self.stopped = (
-                f"stopped after {fitting} of {num_rounds} rounds: {self.run.budget!r} pays for "
-                f"{self.run.rounds} in all"
+                f"stopped after {fitting} of {num_rounds} rounds: it has {self.run.rounds} in all within "
+                f"{self.run.budget!r}"
             )
-            _log.warning("The budget pays for %d of %d rounds.", fitting, num_rounds)
+            _log.warning("There are %d of the %d rounds that were asked for.", fitting, num_rounds)
         result = super().start(grid, initial_arrays, fitting, *options, **more)
         if self.stopped:
             _log.warning("The run %s. The model is that of the last round.", self.stopped)
@@ -315,3 +317,6 @@ def _check_model(layers: Layers, shapes: Shapes) -> None:
         )
     if any(layer.dtype.kind not in "fiu" for layer in layers):
         raise InvalidParameter("arrays must hold real numbers, got another type")
+    # No update of such a model is a number: rounds would be paid for noise alone.
+    if not all(np.isfinite(layer).all() for layer in layers):
+        raise InvalidParameter("arrays must be finite, got a model with a number that is not")

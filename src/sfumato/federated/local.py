@@ -15,6 +15,7 @@ from sfumato.checks import keep, whole
 from sfumato.errors import InvalidParameter
 from sfumato.federated.calibrating import MAX_ROUNDS, checked_budget
 from sfumato.federated.clipping import (
+    MAX_COORDINATES,
     MAX_STEPS,
     STEPS,
     Floats,
@@ -72,8 +73,11 @@ class LocalNoise:
         keep(self, shapes=checked_shapes(self.shapes))
         keep(self, rounds=whole("rounds", self.rounds, least=1, most=MAX_ROUNDS))
         keep(self, steps=whole("steps", self.steps, least=1, most=MAX_STEPS))
-        if not coordinates_of(self.shapes):
-            raise InvalidParameter("shapes must have at least one entry in all, got none")
+        if not 1 <= self.rounds * self.coordinates <= MAX_COORDINATES:
+            raise InvalidParameter(
+                "shapes must have at least one entry, and at most 2^32 in all rounds together, got "
+                f"{self.coordinates} in each of {self.rounds}"
+            )
         _ = self.noise  # a budget that no scale keeps is refused here, and not at the first release
 
     @property

@@ -4,8 +4,11 @@ What a round costs is the same for every round, so the number of rounds that a b
 number, known before the first. A run counts rounds, and refuses the one that would be too many.
 """
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +26,7 @@ from sfumato.privacy import ZCDP, Amount, ApproxDP, Event, Neighbours, PureDP, b
 from sfumato.privacy.records import read_fraction
 from sfumato.whole_files import write_file
 
-FORMAT = 1
+FORMAT, KIND = 1, "federated run"
 UNIT = "client"
 # How the two accountants are named, here and in a composition.
 ACCOUNTANTS = {"gaussian": "Gaussian", "zcdp": "zCDP"}
@@ -56,10 +59,12 @@ class Run:
         rounds: stop after this many; as many as the budget pays for if not given.
         ledger: a ledger whose unit is "client". One with a ZCDP cap is charged round by round, one with an
             ApproxDP cap for the whole run before its first round.
-        file: where the run keeps how many rounds were charged. If it exists, the run goes on from there.
+        file: where the run keeps how many rounds were charged. If it exists, the run goes on from there. One
+            run uses it at a time: another that charges meanwhile is refused.
 
     Raises:
         InvalidParameter: the budget does not pay for `rounds`, or `file` or `ledger` is of other settings.
+        OSError: the file cannot be written; the round is not read.
 
     References:
         [MRTZ18]; [BW18] and [CKS20] for the costs.
@@ -123,12 +128,13 @@ class Run:
         """BudgetExceeded if no round is left; nothing is charged."""
         if self.rounds_left <= 0:
             raise BudgetExceeded(
-                f"round {self.charged + 1} does not fit: {self.budget!r} pays for {self.rounds} rounds"
+                f"round {self.charged + 1} does not fit: the run has {self.rounds} rounds within "
+                f"{self.budget!r}"
             )
 
     def charge(self) -> None:
         """Charge one round durably, or raise BudgetExceeded and change nothing."""
-        with self._lock:
+        with self._alone():
             self.require()
             self._check_file()
             self._pay()
@@ -146,9 +152,11 @@ class Run:
 
     def follow(self, answer: Round) -> None:
         """Take the released bound for the next round; `round` does so itself."""
-        with self._lock:
-            self._save(self.charged, answer.next_bound)
-            self.aggregator = self.aggregator.after(answer)
+        with self._alone():
+            following = self.aggregator.after(answer)
+            self._check_file()
+            self._save(self.charged, following.bound)
+            self.aggregator = following
 
     def epsilon(self, delta: Number, *, accountant: str = "gaussian") -> float:
         """The epsilon of the rounds charged so far, at a delta, by one of two accountants.
@@ -170,21 +178,32 @@ class Run:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], *, ledger: Ledger | None = None) -> "Run":
         """The run that `to_dict` recorded, with what it had spent; an old record forgets what came later."""
-        start, budget, rounds, _, _ = _read(record)
-        run = cls(start, budget, rounds or None, ledger=ledger)
-        run._go_on(record)
+        state = _read(record)
+        run = cls(state.start, state.budget, state.rounds or None, ledger=ledger)
+        run._go_on(state)
         return run
 
     def _state(self, charged: int, bound: Fraction) -> dict[str, object]:
         return {
             "format": FORMAT,
-            "type": "federated run",
+            "type": KIND,
             "aggregator": self.start.to_dict(),
             "budget": self.budget.to_dict(),
             "rounds": self.rounds,
             "charged": charged,
             "bound": str(bound),
+            "ledger": self._payer,
         }
+
+    @property
+    def _payer(self) -> str | None:
+        return None if self._ledger is None else self._ledger.dataset
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Between a look at what was charged and the next charge, no other thread or process of this file."""
+        with self._lock, contextlib.nullcontext() if self.file is None else locked(self.file):
+            yield
 
     def _save(self, charged: int, bound: Fraction) -> None:
         if self.file is not None:
@@ -195,15 +214,20 @@ class Run:
         """Refuse to overwrite what another run charged."""
         if self.file is None or (self.charged == 0 and not self.file.exists()):
             return
-        if _read(read_state(self.file))[3] != self.charged:
+        if read_state(self.file).charged != self.charged:
             raise InvalidParameter("file must belong to one run at a time, got one that another has charged")
 
-    def _go_on(self, record: Mapping[str, Any]) -> None:
-        start, budget, rounds, charged, bound = _read(record)
-        if (start, budget, rounds) != (self.start, self.budget, self.rounds):
+    def _go_on(self, state: "State") -> None:
+        if (state.start, state.budget, state.rounds) != (self.start, self.budget, self.rounds):
             raise InvalidParameter("file must hold a run with the same settings, got one with others")
-        self.charged = charged
-        self.aggregator = replace(self.start, bound=bound)
+        # A ledger that did not pay for the first rounds would never hear of them.
+        if state.charged and state.ledger != self._payer:
+            raise InvalidParameter(
+                f"ledger must be the one that the run was charged to, that of {shown(state.ledger)}, "
+                f"got that of {shown(self._payer)}"
+            )
+        self.charged = state.charged
+        self.aggregator = replace(self.start, bound=state.bound)
 
     def _check_ledger(self) -> None:
         if self._ledger is None:
@@ -230,28 +254,56 @@ class Run:
             self._ledger.charge(Paid(neighbours=self.start.neighbours, event=event, cost=self.budget))
 
 
-def read_state(file: Path) -> Mapping[str, Any]:
-    """The record that a run wrote to a file."""
+@dataclass(frozen=True)
+class State:
+    """What the record of a run says."""
+
+    start: Aggregator
+    budget: ApproxDP | ZCDP
+    rounds: int
+    charged: int
+    bound: Fraction
+    ledger: str | None
+
+
+def read_state(file: Path) -> State:
+    """What a run wrote to a file."""
     try:
         record = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as fault:
         raise InvalidParameter(f"file must be the record of a run, got {type(fault).__name__}") from None
-    if not isinstance(record, Mapping):
-        raise InvalidParameter("file must be the record of a run, got something else")
-    return record
+    return _read(record)
 
 
-def _read(record: Mapping[str, Any]) -> tuple[Aggregator, ApproxDP | ZCDP, int, int, Fraction]:
-    names = {"format", "type", "aggregator", "budget", "rounds", "charged", "bound"}
-    if set(record) != names or record["format"] != FORMAT:
-        raise InvalidParameter("record must be that of a run, got another set of fields or another format")
+def _read(record: object) -> State:
+    names = {"format", "type", "aggregator", "budget", "rounds", "charged", "bound", "ledger"}
+    if not isinstance(record, Mapping) or set(record) != names:
+        raise InvalidParameter(f"record must have exactly the fields {', '.join(sorted(names))}")
+    if (record["format"], record["type"]) != (FORMAT, KIND):
+        raise InvalidParameter("record must be that of a run, got another type or another format")
+    parts = {name: record[name] for name in ("aggregator", "budget")}
+    if not all(isinstance(part, Mapping) for part in parts.values()):
+        raise InvalidParameter("record must have an aggregator and a budget, got something else")
     rounds = whole("rounds", record["rounds"], least=0, most=MAX_ROUNDS)
-    charged = whole("charged", record["charged"], least=0, most=rounds)
-    budget = budget_from_dict(record["budget"])
-    return (
-        Aggregator.from_dict(record["aggregator"]),
-        checked_budget(budget),
-        rounds,
-        charged,
-        read_fraction(record, "bound"),
+    payer = record["ledger"]
+    return State(
+        start=Aggregator.from_dict(parts["aggregator"]),
+        budget=checked_budget(budget_from_dict(parts["budget"])),
+        rounds=rounds,
+        charged=whole("charged", record["charged"], least=0, most=rounds),
+        bound=read_fraction(record, "bound"),
+        ledger=None if payer is None else str(payer),
     )
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Keeps other processes out; the lock is a file beside it, because the file itself is replaced whole."""
+    import fcntl  # only systems that have it can share a file between processes
+
+    opened = os.open(file.with_name(f".{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
