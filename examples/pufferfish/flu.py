@@ -69,6 +69,7 @@ def main() -> None:
         f"\nA count that is differentially private with epsilon 1 has noise of scale {float(plain.scale):g}."
     )
     print(f"That much ({float(same.certificate.scale):g}) loses {lost:.2f} about the first person here.")
+    print(f"With the household of {PEOPLE} as the unit it has noise of scale {PEOPLE}, whatever the beliefs.")
 
     mechanism = WassersteinMechanism.calibrated(pair, epsilon=1, method="laplace-certified")
     print(f"\nreleased: {mechanism.release(3)}")

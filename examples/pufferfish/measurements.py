@@ -38,6 +38,11 @@ def main() -> None:
         low, high = (law for _, law in pair.scenarios[0].laws)
         print(f"{name}: the secret moves the mean by {float(high.means[0] - low.means[0]):.1f}")
         print(f"  {certify(pair, epsilon=1, method='wasserstein')}")
+    lost = certify(alone, epsilon=1, method="wasserstein").scale
+    move = group.scenarios[0].laws[1][1].means[0] - group.scenarios[0].laws[0][1].means[0]
+    print(f"Noise for independent records loses {float(move / lost):.1f} here.")
+    span = SECRETS["150"] - SECRETS["120"]
+    print(f"With the person as the unit, and values in a range of {span}, the mean needs scale {span}.")
     print("correlated, and from one group or from two")
     for method, delta in (("laplace-certified", 0), ("gaussian-exact", 1e-6), ("coupling", 1e-3)):
         print(f"  {certify(related, epsilon=1, delta=delta, method=method)}")

@@ -245,8 +245,19 @@ def test_the_examples_run_and_release_once(name):
     )
     assert (finished.returncode, finished.stderr) == (0, "")
     shown = {
-        "flu": ["Laplace noise of scale 4.0", "loses 3.62 about the first person", "no ledger takes it"],
-        "measurements": ["by 6.0\n", "by 25.2\n", "again: NotSupported: this mechanism has released once"],
+        "flu": [
+            "Laplace noise of scale 4.0",
+            "loses 3.62 about the first person",
+            "has noise of scale 4,",
+            "no ledger takes it",
+        ],
+        "measurements": [
+            "by 6.0\n",
+            "by 25.2\n",
+            "loses 4.2 here",
+            "scale 30.\n",
+            "again: NotSupported: this mechanism has released once",
+        ],
     }
     assert all(part in finished.stdout for part in shown[name])
     assert finished.stdout.count("released: ") == 1

@@ -113,9 +113,7 @@ def test_the_worst_pair_of_the_worst_scenario_decides():
 @pytest.mark.parametrize("pair", [FLU, WIDER, TWO], ids=["finite", "wider", "two scenarios"])
 def test_a_certificate_verifies_and_every_edit_of_it_fails(method, pair):
     if method == "wasserstein" and pair is WIDER:
-        with pytest.raises(
-            NotSupported, match="no finite W-infinity distance: take method='laplace-certified'"
-        ):
+        with pytest.raises(NotSupported, match=r"no bound on how far .* take method='laplace-certified'"):
             certify(pair, epsilon=1, method=method)
         return
     found = certify(pair, epsilon=1, delta=METHODS[method], method=method)
@@ -156,6 +154,56 @@ def test_a_certificate_is_for_its_own_model():
     other = Pufferfish(scenarios={"other": {"ill": ILL, "well": WELL}}, pairs=[("ill", "well")])
     with pytest.raises(InvalidParameter, match="does not cover exactly the pairs"):
         found.verify(other)
+
+
+@pytest.mark.parametrize("method", ["wasserstein", "laplace-certified"])
+def test_an_exact_bound_has_no_tolerance(method):
+    # Nothing was rounded here, so that a scale that is short by a part in 10^12 is short.
+    pair = model(Mixture.normal(0, 1), Mixture.normal(2, 1))
+    found = certify(pair, epsilon=1, method=method)
+    assert (found.scale, found.epsilon) == (2, 1)
+    with pytest.raises(InvalidParameter, match="is proved"):
+        replace(found, scale=2 - Fraction(1, 10**12)).verify(pair)
+
+
+def test_more_noise_than_is_claimed_for_is_proved_too():
+    found = certify(WIDER, epsilon=1, method="laplace-certified")
+    more = replace(found, scale=found.scale * 2)
+    assert more.verify(WIDER) is more
+
+
+def test_what_cannot_be_proved_is_not_verified():
+    found = certify(WIDER, epsilon=1, method="laplace-certified")
+    with pytest.raises(InvalidParameter, match="the certificate is not proved: no bound on how far"):
+        replace(found, method="wasserstein").verify(WIDER)
+    with pytest.raises(InvalidParameter, match="model must be a Pufferfish"):
+        found.verify("WIDER")
+    for bounds in ([1], [replace(found.worst, value="1")], [replace(found.worst, value=math.nan)]):
+        with pytest.raises(InvalidParameter, match=r"^bounds must be"):
+            replace(found, bounds=bounds)
+
+
+def test_a_failure_of_many_components_still_fits_into_a_record():
+    generator = np.random.default_rng(3)
+    laws = []
+    for _ in range(2):
+        parts = [int(n) for n in generator.integers(1, 10**6, 30)]
+        means = [round(float(x), 3) for x in generator.normal(0, 10, 30)]
+        deviations = [round(float(x), 3) for x in np.exp(generator.normal(0, 1, 30))]
+        laws.append(Mixture([Fraction(n, sum(parts)) for n in parts], means, deviations))
+    found = certify(model(*laws), epsilon=1, delta=1e-3, method="coupling")
+    assert found.delta.denominator.bit_length() <= 401
+    assert Certificate.from_dict(found.to_dict()).verify(model(*laws)) == found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_laws_that_are_equal_but_written_otherwise_need_no_noise(method):
+    for left, right in (
+        (Mixture([0.5, 0.5], [0, 0], [1, 1]), Mixture.normal(0, 1)),
+        (Mixture([0.5, 0.5], [0, 1], [1, 2]), Mixture([0.5, 0.5], [1, 0], [2, 1])),
+    ):
+        with pytest.raises(NotSupported, match="needs no noise"):
+            certify(model(left, right), epsilon=1, delta=METHODS[method], method=method)
 
 
 def test_a_record_that_is_none_is_refused():
@@ -202,6 +250,14 @@ def test_vectors_are_certified_by_couplings_only():
     for method in ("wasserstein", "laplace-certified", "gaussian-exact"):
         with pytest.raises(NotSupported, match="queries of one number"):
             certify(pair, epsilon=1, delta=METHODS[method], method=method)
+
+
+def test_rounding_a_vector_may_add_a_step_to_each_coordinate():
+    # 0.49 and 0.51 round to 0 and 1 in both coordinates: two steps, however near the laws are.
+    cov = [[1e-6, 0], [0, 1e-6]]
+    laws = {name: VectorMixture([1], [[x, x]], [cov]) for name, x in (("a", 0.49), ("b", 0.51))}
+    pair = Pufferfish(scenarios={"usual": laws}, pairs=[("a", "b")])
+    assert certify(pair, epsilon=1, delta=1e-6, method="coupling", granularity=1).scale >= 2
 
 
 # --- differential privacy as a special case -------------------------------------------------------

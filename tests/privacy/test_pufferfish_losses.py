@@ -18,14 +18,14 @@ from tests.privacy.mixture_oracle import (
     real,
 )
 
+from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws.coins import exp_bounds
 from sfumato.privacy import gaussian_delta as shift_delta
-from sfumato.privacy import mixture_losses, pufferfish_certificate
-from sfumato.privacy.finite_losses import finite_loss, largest_ratio
-from sfumato.privacy.lattice_losses import gaussian_failure
-from sfumato.privacy.mixture_couplings import coupling_failure
-from sfumato.privacy.mixture_losses import in_units, log_density
+from sfumato.privacy import pufferfish_certificate, pufferfish_gaussian, pufferfish_laplace
 from sfumato.privacy.pufferfish import Finite, Mixture, certify
+from sfumato.privacy.pufferfish_couplings import coupling_failure
+from sfumato.privacy.pufferfish_gaussian import gaussian_failure
+from sfumato.privacy.pufferfish_laplace import finite_loss, in_units, largest_ratio, log_density
 
 # For epsilon 1: the distance of a coupling that fails by 1e-3, the certified scale, sigma for delta 1e-5.
 TABLE = {
@@ -44,7 +44,7 @@ TABLE = {
 def test_log_densities_err_by_less_than_the_slack_that_is_added(case, scale):
     left, right = CASES[case]
     one, other = (in_units(law, scale, left.means[0]) for law in (left, right))
-    slack = mixture_losses.rounding(one, other, 40 / float(scale))
+    slack = pufferfish_laplace.rounding(one, other, 40 / float(scale))
     points = np.linspace(-20, 20, 41) / float(scale)
     with mp.workdps(40):
         for law, noisy in ((left, one), (right, other)):
@@ -69,26 +69,25 @@ def test_densities_integrate_to_1(case):
 def test_the_bound_is_above_the_exact_loss_and_near_it(case, scale):
     left, right = CASES[case]
     exact = laplace_loss(left, right, scale)
-    bound = mixture_losses.laplace_loss(left, right, scale, tolerance=exact / 1000)
+    bound = pufferfish_laplace.laplace_loss(left, right, scale, tolerance=exact / 1000)
     assert exact <= bound <= exact * 1.002
-    assert mixture_losses.laplace_loss(right, left, scale, tolerance=exact / 1000) == pytest.approx(
+    assert pufferfish_laplace.laplace_loss(right, left, scale, tolerance=exact / 1000) == pytest.approx(
         bound, rel=1e-9
     )
 
 
 def test_the_bound_falls_with_more_noise_and_vanishes_for_equal_laws():
     for left, right in CASES.values():
-        bounds = [
-            mixture_losses.laplace_loss(left, right, Fraction(b, 4), tolerance=1e-3) for b in range(4, 40, 8)
-        ]
+        scales = [Fraction(b, 4) for b in range(4, 40, 8)]
+        bounds = [pufferfish_laplace.laplace_loss(left, right, b, tolerance=1e-3) for b in scales]
         assert bounds == sorted(bounds, reverse=True)
-        assert mixture_losses.laplace_loss(left, left, Fraction(1), tolerance=1e-6) == 0
-        assert mixture_losses.laplace_loss(left, left.shifted(1e-6), Fraction(1), tolerance=1e-3) < 2e-3
+        assert pufferfish_laplace.laplace_loss(left, left, Fraction(1), tolerance=1e-6) == 0
+        assert pufferfish_laplace.laplace_loss(left, left.shifted(1e-6), Fraction(1), tolerance=1e-3) < 2e-3
 
 
 def sound(left, right, scale, tolerance=1e-3):
     """Whether the bound is above the truth: what the mutants below must fail."""
-    return mixture_losses.laplace_loss(left, right, scale, tolerance=tolerance) >= laplace_loss(
+    return pufferfish_laplace.laplace_loss(left, right, scale, tolerance=tolerance) >= laplace_loss(
         left, right, scale
     )
 
@@ -96,9 +95,9 @@ def sound(left, right, scale, tolerance=1e-3):
 def test_a_window_without_its_tails_is_noticed(monkeypatch):
     # Here the loss grows to the right for ever: nothing near the means shows it.
     left, right = CASES["wider"]
-    monkeypatch.setattr(mixture_losses, "_window", lambda one, other: (0.0, 1.0))
+    monkeypatch.setattr(pufferfish_laplace, "_spans", lambda one, other: [(0.0, 1.0)])
     assert sound(left, right, Fraction(2))
-    monkeypatch.setattr(mixture_losses, "tail_loss", lambda *_: -math.inf)
+    monkeypatch.setattr(pufferfish_laplace, "tail_loss", lambda *_: -math.inf)
     assert not sound(left, right, Fraction(2))
 
 
@@ -107,17 +106,17 @@ def test_a_grid_without_its_slack_is_noticed(monkeypatch):
     left, right = Mixture.normal(0, 0.01), Mixture([0.5, 0.5], [-5, 5], [0.01, 0.01])
     assert sound(left, right, Fraction(2), tolerance=0.5)
 
-    def at_points_only(value, low, high, tolerance, enough=math.inf):
-        return float(value(np.linspace(low, high, 12)).max())
+    def at_points_only(value, spans, *_, **__):
+        return max(float(value(np.linspace(low, high, 12)).max()) for low, high in spans)
 
-    monkeypatch.setattr(mixture_losses, "largest", at_points_only)
+    monkeypatch.setattr(pufferfish_laplace, "largest", at_points_only)
     assert not sound(left, right, Fraction(2), tolerance=0.5)
 
 
 def test_the_maximum_of_a_function_of_slope_2_is_found_within_the_tolerance():
     peaks = np.random.default_rng(7).uniform(0, 10, 30)
     for peak in peaks:
-        bound = mixture_losses.largest(lambda x, p=peak: 3 - 2 * np.abs(x - p), 0.0, 10.0, 1e-4)
+        bound = pufferfish_laplace.largest(lambda x, p=peak: 3 - 2 * np.abs(x - p), [(0.0, 10.0)], 1e-4)
         assert 3 <= bound + 1e-12 <= 3 + 1e-4 + 1e-12
 
 
@@ -153,9 +152,9 @@ def test_leaving_out_the_lattice_is_noticed(monkeypatch):
     forged = replace(found, scale=Fraction("0.02"))
     assert exact_lattice_loss(left, right, forged, -3, 4) == pytest.approx(50, rel=1e-2)
 
-    def continuous(comparison, terms, shift, enough):
-        bound = mixture_losses.laplace_loss(comparison.left, comparison.right, terms.scale, tolerance=1e-3)
-        return Fraction(bound)
+    def continuous(comparison, terms, *_):
+        laws = comparison.left, comparison.right
+        return Fraction(pufferfish_laplace.laplace_loss(*laws, terms.scale, tolerance=1e-3))
 
     monkeypatch.setattr(pufferfish_certificate, "_laplace", continuous)
     mutant = certify(pair, epsilon=1, method="laplace-certified", granularity=1)
@@ -267,7 +266,7 @@ def test_the_coarser_grid_gives_the_published_scale(case):
     left, right = CASES[case]
     most = Fraction(str(TABLE[case][1][1]))
     holds = [
-        mixture_losses.laplace_loss(left, right, most * share, tolerance=0.01) <= 1
+        pufferfish_laplace.laplace_loss(left, right, most * share, tolerance=0.01) <= 1
         for share in (Fraction(101, 100), Fraction(99, 100))
     ]
     assert holds == [True, False]
@@ -311,8 +310,110 @@ def test_the_lattice_is_not_so_coarse_that_rounding_hides_the_secret(epsilon):
     assert gaussian_delta(left, right, found.scale, epsilon) == pytest.approx(float(found.delta), rel=1e-2)
 
 
+RARE = Fraction(1, 10**12)
+HARD = {
+    "a shift far below the deviations": (Mixture.normal(0, 10**6), Mixture.normal(1, 10**6), (1, 1.01)),
+    "a rare component far away": (
+        Mixture([RARE, 1 - RARE], [1000, 0], [1, 1]),
+        Mixture.normal(0, 1),
+        (35.4, 35.6),
+    ),
+    "a rare component that is wide": (
+        Mixture([RARE, 1 - RARE], [0, 0], [1000, 1]),
+        Mixture.normal(0, 1),
+        (133, 133.5),
+    ),
+    "deviations of 1e-6 and 1e6": (Mixture.normal(0, 1e-6), Mixture.normal(0, 10**6), (7.0e5, 7.1e5)),
+    "groups 1e8 apart that move alike": (
+        Mixture([0.5, 0.5], [0, 10**8], [1, 1]),
+        Mixture([0.5, 0.5], [1, 10**8 + 1], [1, 1]),
+        (1, 1.01),
+    ),
+    "groups 1e8 apart of other weights": (
+        Mixture([0.5, 0.5], [0, 10**8], [1, 1]),
+        Mixture([0.4, 0.6], [1, 10**8 + 1], [1, 1]),
+        (1.28, 1.30),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_hard_mixtures_get_noise_that_is_enough_and_hardly_more(case):
+    left, right, (least, most) = HARD[case]
+    pair = model(left, right)
+    found = certify(pair, epsilon=1, method="laplace-certified")
+    exact = laplace_loss(left, right, found.scale, digits=30)
+    assert exact * (1 - 1e-12) <= found.epsilon <= 1
+    assert found.epsilon <= exact * 1.02
+    assert least <= found.scale <= most
+    with pytest.raises(InvalidParameter):
+        replace(found, scale=found.scale * Fraction(95, 100)).verify(pair)
+
+
+def test_a_gap_that_is_not_looked_at_is_noticed(monkeypatch):
+    # The second law has a component in the middle of the gap of the grid.
+    left = Mixture([0.5, 0.5], [0, 100], [0.1, 0.1])
+    right = Mixture([0.49, 0.02, 0.49], [0, 50, 100], [0.1, 0.1, 0.1])
+    with monkeypatch.context() as patch:
+        patch.setattr(pufferfish_laplace, "_spans", lambda *_: [(-5.0, 5.0), (95.0, 105.0)])
+        assert sound(left, right, Fraction(1))
+        patch.setattr(pufferfish_laplace, "gap_loss", lambda *_: 0.0)
+        assert not sound(left, right, Fraction(1))
+    assert sound(left, right, Fraction(1))
+
+
+def test_noise_below_what_can_be_looked_at_is_refused_and_not_guessed():
+    left, right = Mixture.normal(0, 1000), Mixture.normal(1, 1001)
+    with pytest.raises(NotSupported, match="no certificate is found"):
+        pufferfish_laplace.laplace_loss(left, right, Fraction(1, 10), tolerance=1e-3)
+    with pytest.raises(NotSupported, match="no certificate is found"):
+        pufferfish_laplace.laplace_loss(*CASES["shift"], Fraction(1), tolerance=0)
+
+
+def test_the_loss_may_be_largest_near_the_means_however_wide_the_noise():
+    # At epsilon 0.001 the noise is a thousand deviations wide; the worst outcome lies within one of them.
+    left, right = CASES["wider"]
+    found = certify(model(left, right), epsilon=Fraction(1, 1000), method="laplace-certified")
+    with mp.workdps(30):
+        points = [mpf(x) / 8 for x in range(-40, 8)]
+        both = [[laplace_density(law, found.scale, x) for x in points] for law in (left, right)]
+        exact = float(max(abs(mp.log(a / b)) for a, b in zip(*both, strict=True)))
+    assert exact <= found.epsilon <= exact * 1.02
+
+
 def test_laws_that_are_far_from_alike_are_certified_too():
     left, right = Mixture.normal(0, 0.001), Mixture.normal(0.01, 100)
     found = certify(model(left, right), epsilon=1, method="laplace-certified")
     exact = laplace_loss(left, right, found.scale)
     assert exact <= found.epsilon <= exact * 1.02
+
+
+def test_a_gap_counts_the_mass_that_lies_inside_it():
+    left, right = Mixture([0.5, 0.5], [0, 20], [1, 1]), Mixture.normal(0, 1)
+    one, other = (in_units(law, Fraction(1), Fraction(0)) for law in (left, right))
+    with mp.workdps(30):
+        places = [mpf(x) / 2 for x in range(2, 49)]
+        ratios = [laplace_density(left, 1, x) / laplace_density(right, 1, x) for x in places]
+        exact = float(max(abs(mp.log(ratio)) for ratio in ratios))
+    # Half of the far component lies beyond the right end of the first gap, and all of it inside the second.
+    for end in (20.0, 24.0):
+        inside = max(abs(float(mp.log(r))) for x, r in zip(places, ratios, strict=True) if x <= end)
+        assert inside <= pufferfish_laplace.gap_loss(one, other, [(-9.0, 1.0), (end, end + 9)])
+    assert exact > 10
+
+
+def test_less_noise_than_the_largest_move_is_found_where_it_is_enough():
+    # One part in ten moves by 10 and the others stay: the distance is 10, and the loss is far below 10 / b.
+    left, right = Mixture([0.9, 0.1], [0, 0], [5, 5]), Mixture([0.9, 0.1], [0, 10], [5, 5])
+    found = certify(model(left, right), epsilon=1, method="laplace-certified")
+    assert found.scale < 9
+    exact = laplace_loss(left, right, found.scale)
+    assert exact <= found.epsilon <= exact * 1.02
+    assert exact > 0.98
+
+
+def test_what_is_cut_off_counts_as_failure_once_for_the_query_and_once_for_the_noise():
+    law = pufferfish_gaussian.listed(CASES["wider"][0], Fraction(1))
+    noise = pufferfish_gaussian.listed_noise(Fraction(3))
+    assert min(law.lost, noise.lost) > 0
+    assert pufferfish_gaussian._convolved(law, noise).lost == law.lost + noise.lost

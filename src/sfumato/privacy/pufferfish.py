@@ -11,11 +11,11 @@ from fractions import Fraction
 from sfumato.checks import Number, exact, inside, one_of, positive
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws.coins import exp_bounds
-from sfumato.privacy.joint_mixtures import Given, JointMixture
-from sfumato.privacy.mixture_couplings import coupling_failure, infinity_distance
-from sfumato.privacy.mixture_leakage import Leakage, leakage
-from sfumato.privacy.mixtures import Finite, Mixture, VectorMixture, common_step
 from sfumato.privacy.pufferfish_certificate import METHODS, PURE, Bound, Certificate, proved
+from sfumato.privacy.pufferfish_couplings import coupling_failure, infinity_distance
+from sfumato.privacy.pufferfish_joint import Given, JointMixture
+from sfumato.privacy.pufferfish_laws import Finite, Mixture, VectorMixture, alike, common_step
+from sfumato.privacy.pufferfish_leakage import Leakage, leakage
 from sfumato.privacy.pufferfish_model import Pufferfish, Scenario
 from sfumato.privacy.pufferfish_search import SEARCHES, Terms
 
@@ -98,7 +98,8 @@ def certify(
         epsilon: positive.
         delta: 0 for the methods "wasserstein" and "laplace-certified", above 0 for the others.
         method: "wasserstein" moves by the largest distance, for finite laws and mixtures of equal deviations;
-            "laplace-certified" bounds the loss of Laplace noise itself, and needs the least of it;
+            "laplace-certified" bounds the loss of Laplace noise itself, and needs the least of it that can be
+            computed: where mixtures are thousands of times wider than the noise, more is taken;
             "gaussian-exact" does so for Gaussian noise; "coupling" is for vectors, or as a plain bound.
         granularity: the step of the public lattice; by default that of the values of finite laws, and for
             mixtures a power of two far below the noise.
@@ -121,7 +122,7 @@ def certify(
     target = Terms(
         method, positive("epsilon", epsilon), _delta(method, delta), _UNKNOWN, _UNKNOWN, Fraction(0)
     )
-    if all(one.left == one.right for one in model.comparisons):
+    if all(alike(one.left, one.right) for one in model.comparisons):
         raise NotSupported("the laws of every pair are equal: the query tells nothing and needs no noise")
     step = None if granularity is None else positive("granularity", granularity)
     laws = [law for one in model.comparisons for law in (one.left, one.right)]

@@ -9,11 +9,10 @@ from typing import Any
 from sfumato.checks import decimal, exact, float_up, one_of, positive, root_down
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.privacy.conversions import decimal_up
-from sfumato.privacy.finite_losses import finite_loss
-from sfumato.privacy.lattice_losses import gaussian_failure
-from sfumato.privacy.mixture_couplings import coupling_failure, infinity_distance
-from sfumato.privacy.mixture_losses import laplace_loss
-from sfumato.privacy.mixtures import Finite, VectorMixture, checked_mapping
+from sfumato.privacy.pufferfish_couplings import coupling_failure, infinity_distance
+from sfumato.privacy.pufferfish_gaussian import gaussian_failure
+from sfumato.privacy.pufferfish_laplace import far_loss, finite_loss, laplace_loss
+from sfumato.privacy.pufferfish_laws import Finite, VectorMixture, checked_mapping
 from sfumato.privacy.pufferfish_model import Comparison, Pufferfish
 from sfumato.privacy.records import FORMAT, read_fraction, short_text
 
@@ -21,9 +20,10 @@ __all__ = ["METHODS", "Bound", "Certificate", "proved"]
 
 METHODS = ("wasserstein", "coupling", "laplace-certified", "gaussian-exact")
 PURE = ("wasserstein", "laplace-certified")
-# Floats of two machines differ by less than this; every bound was raised by ten times as much.
-_MACHINES = Fraction(1, 10**11)
-_SAME = Fraction(1, 10**9)
+# A bound that floats computed is stated this much higher, so that another machine's floats prove it too.
+_MACHINES = Fraction(1, 10**10)
+# Failures are rounded up to a multiple of this, so that a record of them stays short.
+_SHORT = 2**400
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class Bound:
     Guarantee:
         Whatever the certificate that holds it guarantees.
 
+    Raises:
+        InvalidParameter: value is no finite number.
+
     >>> Bound("usual", "ill", "well", Fraction(1, 2)).value
     Fraction(1, 2)
     """
@@ -41,6 +44,9 @@ class Bound:
     first: str
     second: str
     value: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", exact("value", self.value))
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -94,8 +100,8 @@ class Certificate:
                 raise InvalidParameter(f"{name} must be in [0, 1), got {name}={decimal(number)}")
             object.__setattr__(self, name, number)
         object.__setattr__(self, "bounds", tuple(self.bounds))
-        if not self.bounds:
-            raise InvalidParameter("bounds must name at least one pair")
+        if not self.bounds or not all(isinstance(bound, Bound) for bound in self.bounds):
+            raise InvalidParameter("bounds must be at least one Bound")
 
     @property
     def noise(self) -> str:
@@ -109,6 +115,8 @@ class Certificate:
 
     def verify(self, model: Pufferfish) -> "Certificate":
         """This certificate, after proving every bound again from the model; else InvalidParameter."""
+        if not isinstance(model, Pufferfish):
+            raise InvalidParameter("model must be a Pufferfish")
         comparisons = {comparison.key: comparison for comparison in model.comparisons}
         mine = [bound.key for bound in self.bounds]
         if len(set(mine)) < len(mine) or set(mine) != set(comparisons):
@@ -116,8 +124,8 @@ class Certificate:
                 "the certificate does not cover exactly the pairs and scenarios of the model"
             )
         for bound in self.bounds:
-            value = proved(comparisons[bound.key], self)
-            if not value * (1 - _MACHINES) <= bound.value <= value * (1 + _SAME):
+            value = self._proved_again(comparisons[bound.key])
+            if value > bound.value:
                 raise InvalidParameter(
                     f"the certificate says {float(bound.value):.6g} for {bound.first!r} and {bound.second!r} "
                     f"in {bound.scenario!r}, and {float(value):.6g} is proved"
@@ -126,6 +134,12 @@ class Certificate:
         if stated != self.worst.value or (self.method in PURE and self.delta):
             raise InvalidParameter("epsilon and delta of the certificate must be those of its worst pair")
         return self
+
+    def _proved_again(self, comparison: Comparison) -> Fraction:
+        try:
+            return proved(comparison, self, margin=Fraction(0))
+        except NotSupported as error:
+            raise InvalidParameter(f"the certificate is not proved: {error}") from None
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-safe exact record; `from_dict` reads it back."""
@@ -173,8 +187,14 @@ def _read_bound(entry: Any) -> Bound:
     return Bound(scenario, first, second, read_fraction({"value": entry[3]}, "value"))
 
 
-def proved(comparison: Comparison, terms: Any, *, enough: float = math.inf) -> Fraction:
-    """The epsilon (pure methods) or the delta that is proved for one pair; `terms` has the noise."""
+def proved(
+    comparison: Comparison, terms: Any, *, enough: float = math.inf, margin: Fraction = _MACHINES
+) -> Fraction:
+    """The epsilon (pure methods) or the delta that is proved for one pair; `terms` has the noise.
+
+    What floats computed is raised by the margin. A search may stop at any bound that shows on which side of
+    `enough` the least one lies.
+    """
     left, right = comparison.left, comparison.right
     if terms.method == "gaussian-exact":
         if isinstance(left, VectorMixture):
@@ -182,20 +202,23 @@ def proved(comparison: Comparison, terms: Any, *, enough: float = math.inf) -> F
         found = gaussian_failure(
             left, right, sigma=terms.scale, granularity=terms.granularity, epsilon=terms.epsilon
         )
-        return Fraction(found)
+        return min(Fraction(1), Fraction(found) * (1 + margin))
     if terms.method == "coupling":
-        return _coupled(comparison, terms)
+        failure = _coupled(comparison, terms) * (1 + margin)
+        return min(Fraction(1), Fraction(math.ceil(failure * _SHORT), _SHORT))
     steps = lattice_steps(comparison, terms.granularity)
     shift = None if steps is None else Fraction(steps * terms.granularity / terms.scale)
     if terms.method == "wasserstein":
         if shift is None:
             raise NotSupported(NO_DISTANCE)
         return shift
-    return _laplace(comparison, terms, shift, enough)
+    if shift is not None and shift <= enough < math.inf:
+        return shift
+    return _laplace(comparison, terms, shift, enough, margin)
 
 
 NO_DISTANCE = (
-    "mixtures of unlike deviations have no finite W-infinity distance: "
+    "no bound on how far the mixtures are apart is known where weights of equal deviations differ: "
     "take method='laplace-certified', 'gaussian-exact' or 'coupling'"
 )
 
@@ -211,17 +234,29 @@ def lattice_steps(comparison: Comparison, granularity: Fraction) -> int | None:
     return None if distance is None else math.ceil(distance / granularity)
 
 
-def _laplace(comparison: Comparison, terms: Any, shift: Fraction | None, enough: float) -> Fraction:
-    left, right, lattice = comparison.left, comparison.right, terms.granularity / terms.scale
+def _laplace(
+    comparison: Comparison, terms: Any, shift: Fraction | None, enough: float, margin: Fraction
+) -> Fraction:
+    left, right = comparison.left, comparison.right
+    lattice = Fraction(terms.granularity / terms.scale)
     if isinstance(left, VectorMixture):
         raise NotSupported("method 'laplace-certified' is for queries of one number: take method='coupling'")
     if isinstance(left, Finite):
         steps = left.rounded(terms.granularity), right.rounded(terms.granularity)
         found = Fraction(finite_loss(*steps, 1 / lattice))
-    else:
-        loss = laplace_loss(left, right, terms.scale, tolerance=float(terms.grid_step), enough=enough)
-        # Rounding moves the query by half a step, under either secret.
-        found = Fraction(loss) + lattice
+        return found * (1 + margin) if shift is None else min(found * (1 + margin), shift)
+    tolerance = float(terms.grid_step)
+    # A loss that is nearly attained far out cannot be bounded by much less than the shift.
+    if shift is not None and shift <= far_loss(left, right, terms.scale) + tolerance:
+        return shift
+    try:
+        loss = laplace_loss(left, right, terms.scale, tolerance=tolerance, enough=enough)
+    except NotSupported:
+        if shift is None or enough < math.inf:
+            raise
+        return shift
+    # Rounding moves the query by half a step, under either secret.
+    found = (Fraction(loss) + lattice) * (1 + margin)
     return found if shift is None else min(found, shift)
 
 

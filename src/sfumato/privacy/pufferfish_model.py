@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sfumato.checks import shown
 from sfumato.errors import InvalidParameter
-from sfumato.privacy.mixtures import Finite, Mixture, QueryLaw, VectorMixture, checked_mapping
+from sfumato.privacy.pufferfish_laws import Finite, Mixture, QueryLaw, VectorMixture, checked_mapping
 from sfumato.privacy.records import short_text
 
 __all__ = ["Comparison", "Pufferfish", "Scenario"]

@@ -9,16 +9,16 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from sfumato.errors import NotSupported
-from sfumato.privacy.mixture_couplings import infinity_distance
-from sfumato.privacy.mixtures import Finite, Mixture
 from sfumato.privacy.pufferfish_certificate import NO_DISTANCE, PURE, lattice_steps, proved
-from sfumato.privacy.pufferfish_model import Pufferfish
+from sfumato.privacy.pufferfish_couplings import infinity_distance
+from sfumato.privacy.pufferfish_laws import Finite, Mixture, VectorMixture
+from sfumato.privacy.pufferfish_model import Comparison, Pufferfish
 
 # Scales are searched to one part in 2^10, and rounding to the lattice may cost one part in 2^12.
 _FINE, _LATTICE = 11, 13
 _DOUBLINGS = 120
 # Laws of the query that hardly differ need next to no noise: a search for none at all would not end.
-_HALVINGS = 14
+_HALVINGS = 24
 
 
 class Terms(NamedTuple):
@@ -79,11 +79,18 @@ def _exponent(number: Fraction) -> int:
 
 def _start(model: Pufferfish) -> Fraction:
     """The size of what tells the pairs apart, roughly: where a search begins."""
+    distances = [_distance(one) for one in model.comparisons]
+    if all(distances):
+        return max(distance for distance in distances if distance)
     sizes = [Fraction(0)]
     for one in model.comparisons:
         if isinstance(one.left, Mixture):
             sizes += [abs(one.left.mean - one.right.mean), *one.left.deviations, *one.right.deviations]
     return max(sizes) or Fraction(1)
+
+
+def _distance(one: Comparison) -> Fraction | None:
+    return None if isinstance(one.left, VectorMixture) else infinity_distance(one.left, one.right)
 
 
 def _wasserstein(model: Pufferfish, target: Terms, step: Fraction | None) -> Terms:
@@ -121,6 +128,10 @@ def _laplace(model: Pufferfish, target: Terms, step: Fraction | None) -> Terms:
     fixed = asked._replace(
         granularity=step or Fraction(2) ** (_exponent(top * target.epsilon / 2) - _LATTICE)
     )
+    try:
+        holds(top / 2)
+    except NotSupported:  # so little noise is beyond what can be computed: a finer search would be in vain
+        return fixed._replace(scale=top)
     return _refined(model, fixed, top)
 
 

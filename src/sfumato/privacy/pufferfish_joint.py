@@ -9,12 +9,12 @@ import numpy as np
 
 from sfumato.checks import Number, exact, keep, whole
 from sfumato.errors import InvalidParameter, NotSupported
-from sfumato.privacy.mixtures import Floats, Mixture, VectorMixture
+from sfumato.privacy.pufferfish_laws import Floats, Mixture, VectorMixture, tame
 
 __all__ = ["Given", "JointMixture"]
 
 # A component this much rarer than the likeliest, given the secret, is below every rounding.
-_RAREST = 1e-300
+_RAREST = 1e-100
 # Variances of the query below this share of the terms that make them up are rounding and no variance.
 _LEAST_VARIANCE = 1e-12
 
@@ -71,7 +71,7 @@ class Given:
     def __post_init__(self) -> None:
         _refuse_intervals(self.value)
         keep(self, index=whole("index", self.index, least=0, most=self.joint.records.dimension - 1))
-        keep(self, value=exact("value", self.value))
+        keep(self, value=tame("value", exact("value", self.value)))
 
     def of(self, coefficients: Iterable[Number]) -> Mixture:
         """The law of the sum of coefficient times record, given the secret."""

@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 from scipy.stats import multivariate_normal, norm
 
 from sfumato.errors import InvalidParameter, NotSupported
-from sfumato.privacy.mixture_couplings import coupling_failure, feasible, infinity_distance
-from sfumato.privacy.mixtures import common_step
 from sfumato.privacy.pufferfish import Finite, JointMixture, Mixture, VectorMixture
+from sfumato.privacy.pufferfish_couplings import coupling_failure, feasible, infinity_distance
+from sfumato.privacy.pufferfish_laws import common_step
 
 THIRD = Fraction(1, 3)
 
@@ -239,3 +239,11 @@ def test_a_record_far_away_still_gives_a_law():
     law = MODEL.given(0, 200).of([0, 1, 0])
     assert sum(law.weights) == 1
     assert min(law.weights) > 0
+
+
+def test_numbers_that_floats_cannot_hold_are_refused():
+    least = Fraction(1, 10**400)
+    with pytest.raises(InvalidParameter, match=r"^weights must be zero or from 1e-100"):
+        Mixture([least, 1 - least], [0, 1], [1, 1])
+    with pytest.raises(InvalidParameter, match=r"^value must be zero or from 1e-100"):
+        MODEL.given(0, 10**200)

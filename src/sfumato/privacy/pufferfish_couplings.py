@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.checks import float_down
 from sfumato.errors import NotSupported
-from sfumato.privacy.mixtures import Finite, Floats, Mixture, QueryLaw, VectorMixture
+from sfumato.privacy.pufferfish_laws import Finite, Floats, Mixture, QueryLaw, VectorMixture
 
 # Covers the rounding of a tail of the normal or chi law, whose argument is below 40 in size.
 _TAIL_ERROR = 1e-10
@@ -21,11 +21,12 @@ _LEAST_TAIL = 1e-300
 
 
 def infinity_distance(left: QueryLaw, right: QueryLaw) -> Fraction | None:
-    """The W-infinity distance of finite laws, or a bound for mixtures of equal shapes; None if infinite.
+    """The W-infinity distance of finite laws, or a bound on that of mixtures; None if no bound is known.
 
     Guarantee:
-        Some coupling never moves further. Exact for finite laws; components of a mixture are matched within
-        the same deviation, in order, which is the best bottleneck. Proof: docs/proofs/pufferfish.md.
+        Some coupling never moves further. Exact for finite laws. Components of a mixture are matched within
+        the same deviation, in order, which is the best bottleneck of all couplings of their weights; if the
+        weights of a deviation differ there is none. Proof: docs/proofs/pufferfish.md.
 
     References:
         [SWC17].

@@ -13,8 +13,7 @@ import numpy as np
 
 from sfumato.errors import NotSupported
 from sfumato.laws import DiscreteGaussian
-from sfumato.privacy.mixture_losses import RAISED
-from sfumato.privacy.mixtures import Finite, Floats, Mixture
+from sfumato.privacy.pufferfish_laws import Finite, Floats, Mixture
 
 MOST_CELLS, MOST_PRODUCTS = 2**21, 2**28
 # What cutting off a tail may cost; it counts as failure.
@@ -48,7 +47,7 @@ def gaussian_failure(
         raise NotSupported(f"epsilon must be at most {_MOST_EPSILON} for method 'gaussian-exact'")
     # A smaller factor gives a larger divergence.
     factor = math.exp(float(epsilon)) * (1 - 1e-12)
-    return min(1.0, max(_hockey_stick(one, other, factor), _hockey_stick(other, one, factor)) * RAISED)
+    return min(1.0, max(_hockey_stick(one, other, factor), _hockey_stick(other, one, factor)))
 
 
 def _hockey_stick(one: Listed, other: Listed, factor: float) -> float:

@@ -46,7 +46,7 @@ class Finite:
 
     def __init__(self, probabilities: Mapping[Any, Number]) -> None:
         checked_mapping("probabilities", probabilities)
-        given = {_tame("value", exact("value", value)): chance for value, chance in probabilities.items()}
+        given = {tame("value", exact("value", value)): chance for value, chance in probabilities.items()}
         if len(given) < len(probabilities):
             raise InvalidParameter("probabilities must name every value once")
         values = tuple(sorted(given))
@@ -195,6 +195,21 @@ def checked_covariance(matrix: Any, size: int) -> tuple[tuple[Fraction, ...], ..
     return read
 
 
+def alike(left: QueryLaw, right: QueryLaw) -> bool:
+    """Whether two laws are one, however their components are ordered or split."""
+    return _merged(left) == _merged(right)
+
+
+def _merged(law: QueryLaw) -> dict[Any, Fraction]:
+    if isinstance(law, Finite):
+        return dict(law)
+    shapes: Any = law.deviations if isinstance(law, Mixture) else law.covariances
+    found: dict[Any, Fraction] = {}
+    for weight, *component in zip(law.weights, law.means, shapes, strict=True):
+        found[tuple(component)] = found.get(tuple(component), Fraction(0)) + weight
+    return found
+
+
 def common_step(laws: Iterable[Finite]) -> Fraction:
     """The largest step of a lattice through zero that holds every value; 1 if all values are zero."""
     values = [value for law in laws for value in law.values if value]
@@ -207,13 +222,14 @@ def common_step(laws: Iterable[Finite]) -> Fraction:
 def _each(
     name: str, numbers: Iterable[Any], count: int, read: Callable[[str, object], Fraction]
 ) -> tuple[Fraction, ...]:
-    found = tuple(_tame(name, read(name, number)) for number in numbers)
+    found = tuple(tame(name, read(name, number)) for number in numbers)
     if len(found) != count:
         raise InvalidParameter(f"{name} must be {count} numbers, got {len(found)}")
     return found
 
 
-def _tame(name: str, number: Fraction) -> Fraction:
+def tame(name: str, number: Fraction) -> Fraction:
+    """A number that is zero or of a size that floats can square."""
     # So that sums, squares and ratios of floats neither overflow nor underflow.
     if number and not _SMALLEST <= abs(number) <= 1 / _SMALLEST:
         raise InvalidParameter(f"{name} must be zero or from 1e-100 to 1e100 in size, got {shown(number)}")
@@ -224,7 +240,7 @@ def _shares(name: str, numbers: list[Any]) -> tuple[Fraction, ...]:
     most = MAX_COMPONENTS if name == "weights" else MAX_VALUES
     if not 1 <= len(numbers) <= most:
         raise InvalidParameter(f"{name} must be 1 to {most} numbers, got {len(numbers)}")
-    shares = tuple(positive(name, number) for number in numbers)
+    shares = tuple(tame(name, positive(name, number)) for number in numbers)
     total = sum(shares, Fraction(0))
     if total != 1:
         raise InvalidParameter(

@@ -8,8 +8,8 @@ import numpy as np
 
 from sfumato.errors import NotSupported
 from sfumato.laws import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.lattice_losses import Listed, listed
-from sfumato.privacy.mixtures import Floats, VectorMixture
+from sfumato.privacy.pufferfish_gaussian import Listed, listed
+from sfumato.privacy.pufferfish_laws import Floats, VectorMixture
 
 if TYPE_CHECKING:
     from sfumato.privacy.pufferfish_certificate import Certificate
