@@ -1,6 +1,8 @@
 """What is refused before a charge, that the charge comes before the data, and what it is."""
 
 import contextlib
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -14,6 +16,7 @@ from sfumato.laws import SeededBits
 from sfumato.ledger import MemoryLedger
 from sfumato.privacy import Amount, PureDP
 from sfumato.public_data import Features, Logistic, NotCovered, Tilting, weights
+from sfumato.public_data.weighting import weighting
 from sfumato.session import Session
 
 # The session: charge, then look.
@@ -64,6 +67,25 @@ def test_the_event_costs_what_the_budget_allows(method, neighbours, budget):
     assert session.spent == Amount.of(budget)
     with pytest.raises(BudgetExceeded):
         session.weights(public, features=MEAN.features, budget=budget, method=method)
+
+
+@pytest.mark.parametrize("method", [Tilting(), Logistic(penalty=0.1)])
+def test_a_private_number_of_rows_decides_nothing_before_the_charge(method, monkeypatch):
+    # Whatever the certificate was made for, and however many rows there are, the question is the same one.
+    monkeypatch.setattr("sfumato.public_data.logistic.MAX_PRIVATE_ROWS", 100)
+    public = tables(1, public_rows=300)[1]
+    asked = []
+    for rows in (0, 1, 50, 400):
+        data = Dataset(tables(2, rows=rows)[0], unit="row", neighbours="add-remove")
+        made = weighting(data, public, features=MEAN.features, budget=PureDP(1), method=method)
+        asked.append((made.event, made.release.sensitivity, made.release.mechanism))
+        assert made.law(data) is not None
+    assert asked[1:] == asked[:-1]
+
+
+def test_features_are_copied_and_pickled():
+    features = Features(numbers={"x": (0, 1), "y": None}, categories={"k": ("a",)}, squares=True, radius=2)
+    assert pickle.loads(pickle.dumps(features)) == copy.deepcopy(features) == features
 
 
 # What is refused before anything is charged.

@@ -13,6 +13,7 @@ from sfumato.data.dataset import Dataset
 from sfumato.privacy import ZCDP, PureDP
 from sfumato.public_data import Features, Slopes
 from sfumato.public_data.certified import Objective, certified_slopes, exact_sum, sigmoid
+from sfumato.public_data.feature_map import shortened
 from sfumato.public_data.logistic import full_steps, rounded, with_intercept
 
 STEPS = 2**12
@@ -58,12 +59,50 @@ def worst_pair():
     return objective, vectors((-0.4, 0.9165)), vectors((-0.4, -0.9165)), public
 
 
-def test_a_constant_of_one_for_replaced_rows_is_caught():
+def test_rows_without_an_intercept_move_the_slopes_by_more_than_the_root_of_two():
     objective, left, right, public = worst_pair()
     tolerance = Fraction(1, 10_000)
     moved = distance(objective, left, right, public, tolerance)
-    assert 1.5 / 4 < moved <= (2 + 2 * float(tolerance)) / 4
+    assert (math.sqrt(2) + 2 * float(tolerance)) / 4 < moved <= (2 + 2 * float(tolerance)) / 4
+
+
+def test_a_constant_of_one_for_replaced_rows_is_caught():
+    # Public rows of a huge weight make the slope of the intercept large: both rows are on its wrong side.
+    half = STEPS * 70 // 100
+    rows = with_intercept(np.array([[half], [-half], [0]]), half)
+    objective, tolerance = Objective(1e7, 4.0, full_steps(half)), Fraction(1, 1000)
+    moved = distance(objective, rows[:1], rows[1:2], rows[2:], tolerance)
+    assert 1.4 / 4 < moved <= (math.sqrt(2) + 2 * float(tolerance)) / 4
     assert moved > (1 + 2 * float(tolerance)) / 4  # what c = 1 would have promised
+
+
+@given(
+    st.lists(st.integers(-60, 60), min_size=4, max_size=4),
+    st.sampled_from([1, 7, 40]),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_replaced_rows_with_intercepts_change_a_gradient_by_at_most_the_root_of_two(
+    values, steps, one, other
+):
+    rows = with_intercept(shortened(np.array(values).reshape(2, 2), steps, "l2"), steps)
+    first, second = ([int(value) for value in row] for row in rows)
+    changed = [Fraction(one) * a - Fraction(other) * b for a, b in zip(first, second, strict=True)]
+    assert sum(value**2 for value in changed) <= 2 * full_steps(steps) ** 2
+
+
+@pytest.mark.parametrize("rows", [1, 100, 10**6])
+@pytest.mark.parametrize("penalty", [1e-12, 1e-4, 1e6])
+def test_the_search_settles_on_tables_that_a_line_divides(rows, penalty):
+    # Slopes grow until the penalty stops them; a search that gave up would tell of the data.
+    objective = Objective(rows / 20, penalty * rows, STEPS)
+    right, left = vectors((0.7, 0.7)), vectors((0.7, -0.7))
+    private, public = np.repeat(right, min(rows, 100), axis=0), np.repeat(left, 20, axis=0)
+    tolerance = objective.tolerance(max(rows, 100), 20, 2)
+    for table in (private, np.repeat(left, 5, axis=0), right[:0]):
+        found, proved = certified_slopes(objective, table, public, tolerance)
+        assert proved <= tolerance
+        assert np.linalg.norm(found) <= 1.01 * objective.longest(len(table), 20) + 1e-9
 
 
 def test_a_bound_without_the_tolerance_is_caught():
@@ -113,9 +152,15 @@ def test_the_certificate_holds_for_the_exact_gradient(penalty, weight):
 def test_sums_are_exact_in_any_order(pairs):
     rows = np.array([[row] for row, _ in pairs])
     shares = np.array([share for _, share in pairs])
-    expected = sum(row * round(Fraction(share) * 2**34) for row, share in pairs)
-    assert exact_sum(rows, shares).tolist() == [float(Fraction(expected, 2**34))]
-    assert exact_sum(rows[::-1], shares[::-1]).tolist() == [float(Fraction(expected, 2**34))]
+    expected = sum(row * round(Fraction(share) * 2**40) for row, share in pairs)
+    assert exact_sum(rows, shares).tolist() == [float(Fraction(expected, 2**40))]
+    assert exact_sum(rows[::-1], shares[::-1]).tolist() == [float(Fraction(expected, 2**40))]
+
+
+def test_the_error_of_a_gradient_has_all_its_proved_parts():
+    error = Objective(2.0, 3.0, STEPS).evaluation_error(5, 4, 6, 100.0)
+    each = 2.0**-39 + 2.0**-41 + 8 * 2.0**-53 * 100 / 2 + 8 * 2.0**-53
+    assert error == pytest.approx(13 * each + 8 * 2.0**-53 * 300, rel=1e-12)
 
 
 def test_sigmoids_never_overflow():
@@ -157,13 +202,14 @@ def test_rounded_slopes_of_neighbours_are_within_the_sensitivity(neighbours, bud
 def test_the_sensitivity_is_the_sum_of_its_proved_parts():
     asked = slopes_query("substitution", ZCDP(0.5))
     strength = Fraction(asked.objective.penalty)
-    assert asked.moved == (2 + 2 * asked.tolerance) / strength
+    root = asked.moved * strength - 2 * asked.tolerance
+    assert 2 <= root**2 < 2 + Fraction(1, 2**70)
     in_steps = float(asked.moved / asked.step)
     assert asked.sensitivity.l2_squared >= (in_steps + math.sqrt(3)) ** 2 * (1 - 1e-12)
     assert asked.sensitivity.l1 >= math.sqrt(3) * in_steps + 3
     added = slopes_query("add-remove", ZCDP(0.5))
     assert added.moved == (1 + 2 * added.tolerance) / strength
-    assert added.tolerance > asked.tolerance  # it holds for tables of any size up to the stated one
+    assert added.tolerance > asked.tolerance  # it holds for tables of every size
 
 
 @pytest.mark.parametrize("steps", [1, 5, 1000, 741_455])

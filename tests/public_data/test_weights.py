@@ -151,6 +151,33 @@ def test_scikit_learn_takes_the_weights():
     )
     own = linear.LinearRegression().fit(private["x1"][:, None], private["x1"] ** 2)
     assert line.coef_[0] == pytest.approx(own.coef_[0], abs=0.2)
+    unweighted = linear.LinearRegression().fit(public["x1"][:, None], public["x1"] ** 2)
+    assert abs(unweighted.coef_[0] - own.coef_[0]) > 1
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e60, 1e145])
+def test_errors_grow_with_the_values_of_any_size(size):
+    got, public = found(), tables(1)[1]
+    plain, scaled = got.mean(public["x1"]), got.mean(public["x1"] * size)
+    assert np.array(scaled.interval()) / size == pytest.approx(plain.interval(), rel=1e-9)
+    assert np.array(scaled.unexplained) / size == pytest.approx(plain.unexplained, rel=1e-9)
+    assert scaled.explained == pytest.approx(plain.explained, rel=1e-9)
+
+
+def test_a_quantile_that_may_lie_beyond_all_public_rows_has_an_open_end():
+    got = found(rows=500, public_rows=300)
+    assert got.quantile("x1", 0.99).interval()[1] == np.inf
+    assert got.quantile("x1", 0.001).interval()[0] == -np.inf
+    low, high = got.quantile("x1", 0.5).interval()
+    assert -np.inf < low < high < np.inf
+
+
+def test_a_category_that_is_rare_among_public_rows_can_be_a_feature():
+    public = {"job": ["office"] * 20 + ["other"] * 980}
+    private = {"job": ["office"] * 1000 + ["other"] * 9000}
+    features = Features(categories={"job": ("office",)})
+    got = weights(private, public, features=features, epsilon=5, neighbours="add-remove", bits=SeededBits(1))
+    assert got.mean(np.array(public["job"]) == "office").value == pytest.approx(0.1, abs=0.01)
 
 
 def test_every_kind_of_estimate_is_near_its_private_number():

@@ -2,7 +2,8 @@
 
 The private side: `features` and `feature_map` turn a row into integers of bounded length; `moments` releases
 their sums for tilting, `logistic` the slopes of a regression, certified by `certified`. Post-processing:
-`tilting` finds weights, `cover` refuses tables that do not cover, `weighted` and `estimates` answer.
+`tilting` finds weights, `cover` refuses tables that do not cover, `weighted` and `estimates` answer, and
+`redrawing` simulates large noise for intervals.
 """
 
 from sfumato.public_data.cover import NotCovered

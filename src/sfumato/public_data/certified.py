@@ -5,6 +5,7 @@ log(1 + exp(b.f)), plus Lambda |b|^2 / 2. A row f is an integer vector of length
 Floats find the slopes; the gradient there is then bounded with all rounding counted.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,9 +18,9 @@ from sfumato.laws.gaussian import check_exponential
 # The float64 exponential errs by less than 2^-40 (checked before the first use), what follows by less.
 SIGMOID_ERROR = 2.0**-39
 _UNIT = 2.0**-53
-# Sigmoids as integers in steps of 2^-34: their products with a lattice of 2^20 are summed exactly in blocks.
-_SIGMOID_BITS = 34
-_EXACT_BLOCK = 2**8
+# Sigmoids as integers in steps of 2^-40: their products with a lattice of 2^20 fit into 64 bits.
+_SIGMOID_BITS = 40
+_LOW_BITS = 30
 _MOST_STEPS = 500
 
 
@@ -36,17 +37,18 @@ class Objective:
         # A product of two vectors errs by their lengths times (d + 2) units, whatever the order of its sum; a
         # sigmoid moves by a quarter of that.
         each = SIGMOID_ERROR + 2.0 ** -(_SIGMOID_BITS + 1) + (coordinates + 2) * _UNIT * length / 2
-        sums = (rows + self.public_weight * public_rows) * (each + 4 * _UNIT)
-        return float(sums + 4 * _UNIT * self.penalty * length)
+        sums = (rows + self.public_weight * public_rows) * (each + 8 * _UNIT)
+        return float(sums + 8 * _UNIT * self.penalty * length)
 
     def longest(self, rows: float, public_rows: float) -> float:
-        """The length of the minimising slopes, at most: the penalty balances all rows there."""
-        return (rows + self.public_weight * public_rows) / self.penalty
+        """The length of the minimising slopes, at most: no value there is above the one at zero slopes."""
+        mass = (rows + self.public_weight * public_rows) / self.penalty
+        return min(mass, math.sqrt(2 * math.log(2) * mass))
 
     def tolerance(self, rows: int, public_rows: int, coordinates: int) -> Fraction:
         """The public bound on the gradient that a search reaches on any table of at most so many rows."""
         floor = self.evaluation_error(rows, public_rows, coordinates, 2 * self.longest(rows, public_rows))
-        return max(Fraction(1, 256), 4 * Fraction(floor))
+        return max(Fraction(1, 256), 3 * Fraction(floor))
 
     def gradient(self, private: Ints, public: Ints, slopes: Floats) -> tuple[Floats, float]:
         """The gradient, and a bound on its distance to the exact one."""
@@ -81,19 +83,18 @@ def sigmoid(exponents: Floats) -> Floats:
 
 
 def exact_sum(vectors: Ints, sigmoids: Floats) -> Floats:
-    """The sum of integer vectors times sigmoids in steps of 2^-34, exact until it becomes a float.
+    """The sum of integer vectors times sigmoids in steps of 2^-40, exact until it becomes a float.
 
     >>> exact_sum(np.array([[3, -1], [1, 1]]), np.array([0.5, 0.25])).tolist()
     [1.75, -0.25]
     """
-    if not len(vectors):
-        return np.zeros(vectors.shape[1])
     levels = np.rint(sigmoids * 2.0**_SIGMOID_BITS).astype(np.int64)
-    # Products stay below 2^54, and 2^8 of them below 2^62; Python's integers sum the blocks.
-    starts = np.arange(0, len(vectors), _EXACT_BLOCK)
-    parts = np.add.reduceat(vectors * levels[:, None], starts, axis=0)
-    totals = parts.astype(object).sum(axis=0)
-    return np.array([float(Fraction(int(total), 2**_SIGMOID_BITS)) for total in totals])
+    # Products stay below 2^61, and each half of them below 2^31: 2^32 rows add up in 64 bits.
+    products = vectors * levels[:, None]
+    low = (products & (2**_LOW_BITS - 1)).sum(axis=0).tolist()
+    high = (products >> _LOW_BITS).sum(axis=0).tolist()
+    totals = [(upper << _LOW_BITS) + lower for upper, lower in zip(high, low, strict=True)]
+    return np.array([float(Fraction(total, 2**_SIGMOID_BITS)) for total in totals])
 
 
 def certified_slopes(

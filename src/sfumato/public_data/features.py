@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -52,7 +53,7 @@ class Features:
         nulls: "center" takes a null number for the middle of its bounds or the public mean, and a null
             category for none; "indicator" adds a coordinate that is 1 where the value is null.
         radius: the length, before scaling, that becomes 1. A public choice; None takes one and a half times
-            what 95 % of the public rows have.
+            what 95 % of the public rows have, or the longest if that is 0.
         limit: how many public standard deviations a standardised number may be from the public mean; others
             are moved to there.
 
@@ -90,6 +91,12 @@ class Features:
             raise InvalidParameter(
                 f"features must have at most {MAX_COORDINATES} coordinates, got {len(self.coordinates)}"
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings do not pickle.
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given |= {name: dict(given[name]) for name in ("numbers", "categories")}
+        return partial(Features, **given), ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -148,7 +155,8 @@ class Features:
         radius = self.radius
         if radius is None:
             sizes = fresh.sizes(values, codes)
-            radius = Fraction(_ROOM * float(np.quantile(sizes, _HELD)))
+            # Where nearly all rows are zero, as with rare categories alone, the longest one tells.
+            radius = Fraction(_ROOM * float(np.quantile(sizes, _HELD) or sizes.max()))
         if radius == 0:
             raise InvalidParameter("features must differ from zero in the public table, got zeros alone")
         return fresh.within(float(radius))

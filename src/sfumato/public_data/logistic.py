@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.checks import root_down
+from sfumato.checks import keep, positive, root_down, whole
 from sfumato.data.dataset import Dataset
-from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.errors import InvalidParameter
 from sfumato.grid import Floats, Ints
 from sfumato.laws import Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
@@ -20,8 +20,8 @@ from sfumato.public_data.feature_map import FeatureMap
 from sfumato.public_data.moments import column_words
 from sfumato.query import Cost, Outcome
 
-# How many rows a private table may have where their number is private: the certificate holds up to here.
-MAX_PRIVATE_ROWS = 2**24
+# Where the number of rows is private the certificate must hold whatever it is: for all that memory holds.
+MAX_PRIVATE_ROWS = 2**32
 # Slopes are rounded so finely that this adds little to how far a row moves them.
 _LATTICE_BITS = 14
 
@@ -31,10 +31,11 @@ class Slopes:
     r"""The slopes of a penalised logistic regression between private and public rows, released with noise.
 
     Guarantee:
-        Costs at most `budget`. Minimisers of the objective are at most :math:`c B/\Lambda` apart, with
-        :math:`c = 2` when a row is replaced and 1 when one is added or removed; the certified slopes are
-        within :math:`\tau/\Lambda` of them, on each side; rounding to a lattice of step :math:`h` adds at
-        most :math:`h\sqrt d`. Proof: docs/proofs/public-data.md.
+        Costs at most `budget`. Minimisers of the objective are at most :math:`c/\Lambda` apart, with
+        :math:`c = \sqrt2` when a row is replaced and 1 when one is added or removed, since a row with its
+        intercept has length 1 at most and no two are at an obtuse angle; the certified slopes are within
+        :math:`\tau/\Lambda` of them, on each side; rounding to a lattice of step :math:`h` adds at most
+        :math:`h\sqrt d`. Proof: docs/proofs/public-data.md.
 
     Args:
         map: the fitted map, by the L2 norm; a vector has one more place, for the intercept.
@@ -50,7 +51,7 @@ class Slopes:
     >>> slopes = Slopes(map=fitted, public=table, budget=PureDP(1), neighbours="substitution", rows=100,
     ...     penalty=Fraction(1, 10))
     >>> round(float(slopes.moved), 3)
-    0.201
+    0.142
     """
 
     name: ClassVar[str] = "weights"
@@ -68,6 +69,8 @@ class Slopes:
             raise InvalidParameter(f"norm must be 'l2' for slopes, got norm={self.map.norm!r}")
         if self.map.steps > MAX_MAP_STEPS:
             raise InvalidParameter(f"steps must be at most {MAX_MAP_STEPS}, got steps={self.map.steps}")
+        keep(self, rows=whole("rows", self.rows, least=1, most=2**40))
+        keep(self, penalty=positive("penalty", self.penalty))
 
     @property
     def column(self) -> str:
@@ -103,7 +106,8 @@ class Slopes:
     @property
     def moved(self) -> Fraction:
         """How far one person can move the certified slopes, in L2."""
-        changed = 2 if self.neighbours == "substitution" else 1
+        # The intercepts keep two rows within a right angle, so the squares of their parts add up.
+        changed = root_up_fraction(Fraction(2)) if self.neighbours == "substitution" else 1
         return (changed + 2 * self.tolerance) / Fraction(self.objective.penalty)
 
     @property
@@ -176,12 +180,6 @@ def rounded(slopes: Floats, step: Fraction) -> Ints:
 def root_up_fraction(square: Fraction) -> Fraction:
     """A number with few digits at least the square root."""
     return root_down(square) + Fraction(1, 2**79)
-
-
-def check_rows(rows: int, neighbours: Neighbours) -> None:
-    """Refuse a table that the certificate does not hold for."""
-    if neighbours == "add-remove" and rows > MAX_PRIVATE_ROWS:
-        raise NotSupported(f"method='logistic' takes private tables of at most {MAX_PRIVATE_ROWS} rows")
 
 
 def default_penalty(public: Ints, steps: int, noise_at_one: float) -> Fraction:

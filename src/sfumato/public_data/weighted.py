@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sfumato.grid import Floats
 from sfumato.laws import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import Budget
 from sfumato.public_data.estimates import Errors, Estimate, QuantileEstimate, weighted_quantile
+from sfumato.public_data.redrawing import Redrawing
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,9 @@ class Weights:
 
     def _quantile(self, numbers: Floats, share: float) -> QuantileEstimate:
         value = weighted_quantile(numbers, self.weights, share)
-        below = self._mean((numbers <= value).astype(np.float64))
+        # Up to the largest value all rows are below, without an error; then the share of smaller ones has it.
+        shares = (self._mean(held.astype(np.float64)) for held in (numbers <= value, numbers < value))
+        below = max(shares, key=Estimate.standard_error)
         return QuantileEstimate(value, share, below, numbers, self.weights)
 
     def _numbers(self, values: Any) -> Floats:
@@ -123,9 +127,12 @@ class Weights:
 
     def _mean(self, numbers: Floats) -> Estimate:
         value = float(np.mean(self.weights * numbers))
-        return Estimate(
-            value, errors_of(numbers - value, self.weights, self._features, self.rows, self._link)
-        )
+        centred = numbers - value
+        # In units of their size, so that squares of squares neither overflow nor vanish.
+        size = float(np.abs(centred).max()) or 1.0
+        errors = errors_of(centred / size, self.weights, self._features, self.rows, self._link).times(size)
+        redrawing = self._link.redrawing
+        return Estimate(value, errors, None if redrawing is None else partial(redrawing.bend, centred))
 
     def __str__(self) -> str:
         rows = len(self.weights)
@@ -152,6 +159,8 @@ class Link:
     # Whether the weights reproduce the means of features, so that only residuals have a sampling error.
     calibrated: bool
     penalty: float
+    # What the weights would have been with other noise, where that is large.
+    redrawing: Redrawing | None = None
 
 
 def effective_size(weights: Floats) -> float:
@@ -160,7 +169,7 @@ def effective_size(weights: Floats) -> float:
 
 
 def errors_of(centred: Floats, weights: Floats, features: Floats, private_rows: float, link: Link) -> Errors:
-    """The parts of the error of a weighted mean, from numbers about that mean."""
+    """The parts of the error of a weighted mean, from numbers about that mean, at most 1 in size."""
     rows, coordinates = features.shape
     shares = weights / rows
     around = features - shares @ features

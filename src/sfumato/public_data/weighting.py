@@ -19,8 +19,9 @@ from sfumato.privacy import Budget, Event, Neighbours, PureDP
 from sfumato.public_data.certified import sigmoid
 from sfumato.public_data.cover import check_count, check_hull, check_size, check_slopes
 from sfumato.public_data.features import Features
-from sfumato.public_data.logistic import MAX_MAP_STEPS, Slopes, check_rows, default_penalty
+from sfumato.public_data.logistic import MAX_MAP_STEPS, Slopes, default_penalty
 from sfumato.public_data.moments import FeatureSums, norm_for
+from sfumato.public_data.redrawing import Redrawing
 from sfumato.public_data.tilting import tilt
 from sfumato.public_data.weighted import Link, Weights, effective_size
 from sfumato.query import Cost, Outcome, raw
@@ -155,7 +156,23 @@ class Weighting:
         noise = release.mechanism.noise
         check_hull(features, moments.means, moments.moves, noise, tilted.slopes)
         inverse = np.linalg.inv(_curvature(features, tilted.weights) + penalty * np.eye(features.shape[1]))
-        link = Link(inverse @ moments.moves, penalty * (inverse @ tilted.slopes), noise, True, penalty)
+        redrawing = Redrawing(
+            features=features,
+            weights=tilted.weights,
+            means=moments.means,
+            moves=moments.moves,
+            noise=noise,
+            penalty=penalty,
+            private_rows=moments.rows,
+        )
+        link = Link(
+            inverse @ moments.moves,
+            penalty * (inverse @ tilted.slopes),
+            noise,
+            True,
+            penalty,
+            redrawing if redrawing.needed else None,
+        )
         notes = (
             () if tilted.converged else ("the search for the weights did not settle: they are approximate",)
         )
@@ -251,8 +268,7 @@ def weighting(
     least = len(chosen.coordinates) + 10
     if size < least:
         raise InvalidParameter(f"public must have at least {least} rows for these features, got {size}")
-    private_rows = _rows(data, chosen)
-    rows = private_rows if data.neighbours == "substitution" else None
+    rows = _rows(data, chosen) if data.neighbours == "substitution" else None
     if rows == 0:
         raise InvalidParameter("private must have at least one row, got none")
     release: FeatureSums | Slopes
@@ -262,7 +278,6 @@ def weighting(
         release = FeatureSums(map=fitted, budget=budget, neighbours=data.neighbours, rows=rows)
         vectors = fitted.vectors(table)
     else:
-        check_rows(private_rows, data.neighbours)
         release = _slopes(asked, chosen, table, budget, data.neighbours, rows)
         vectors = release.public_vectors[:, 1:]
     # A budget without a proof, or with noise beyond the sampler, is refused before anything is charged.
