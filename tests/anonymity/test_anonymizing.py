@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato.anonymity.mondrian as mondrian_file
-from sfumato.anonymity import DistinctDiversity, KAnonymity, anonymize, measure
+from sfumato.anonymity import DistinctDiversity, KAnonymity, Settings, anonymize, measure
 from sfumato.anonymity.hierarchies import Dates, Prefix, Ranges, Tree
 from sfumato.errors import InvalidParameter, NotSupported, SchemaMismatch
 
@@ -271,6 +272,50 @@ def test_a_mapping_may_hold_arrays_of_every_kind():
     assert found["range"] == [1, 2, 0]
 
 
+def test_what_is_noted_of_the_whole_table_does_not_leave():
+    frame = pd.DataFrame({"age": [1, 2, 3, 4]})
+    frame.attrs["owner"] = "Ada"
+    assert anonymize(frame, quasi=["age"], k=2).table.attrs == {}
+    assert frame.attrs == {"owner": "Ada"}
+    # What pandas notes in a table of PyArrow tells how many rows there were.
+    table = pa.table({"age": [1, 2, 3, 4]}, metadata={b"pandas": b'{"stop": 4}'})
+    assert anonymize(table, quasi=["age"], k=2).table.schema.metadata is None
+    assert table.schema.metadata
+
+
+def test_the_table_that_was_given_stays_as_it_was():
+    frame = pd.DataFrame(
+        {
+            "age": pd.array([3, None, 2, 1, 4], dtype="Int64"),
+            "sex": pd.Categorical(["f", "m", "m", "f", "f"]),
+            "seen": pd.date_range("2024-01-01", periods=5, tz="Europe/Berlin"),
+            "flag": pd.array([True, None, False, True, True], dtype="boolean"),
+            "month": pd.period_range("2024-01", periods=5, freq="M"),
+            "thin": pd.arrays.SparseArray([0, 0, 1, 0, 0]),
+        },
+        index=pd.MultiIndex.from_arrays([range(5), list("abcde")]),
+    )
+    before = frame.copy(deep=True)
+    for method in ("mondrian", "mondrian-relaxed"):
+        found = anonymize(frame, quasi=["age", "sex"], k=2, method=method).table
+        pd.testing.assert_frame_equal(frame, before)
+        assert found.dtypes[2:].equals(frame.dtypes[2:])
+        assert sorted(found["seen"]) == sorted(frame["seen"])
+    lists = {"age": [3, 1, 2, 4], "x": [[1], [2], [3], [4]]}
+    anonymize(lists, quasi=["age"], k=2)
+    assert lists == {"age": [3, 1, 2, 4], "x": [[1], [2], [3], [4]]}
+
+
+def test_rows_are_sorted_by_all_columns_however_many_values_these_have():
+    drawn = np.random.default_rng(4)
+    # Their numbers of values multiply to more than 64 bits hold.
+    table = {name: drawn.permutation(3_000) for name in "abcdefgh"}
+    table["a"] = drawn.integers(0, 2, 3_000)
+    found = anonymize({"age": [1] * 3_000, **table}, quasi=["age"], k=3_000).table
+    assert rows(found, "abcdefgh") == sorted(rows(table, "abcdefgh"))
+    assert rows(found, "abcdefgh") != rows(table, "abcdefgh")
+
+
 def test_a_value_that_looks_like_a_star_is_counted_with_the_stars():
     table = {"age": ["*"] * 4 + ["a"] * 4 + ["b"]}
     asked = {"quasi": ["age"], "k": 4, "method": "full-domain", "suppression": 0.2, "suppressed": "star"}
@@ -304,6 +349,8 @@ WRONG = [
     ({"suppression": -1, "method": "datafly"}, r"suppression must be in \[0, 1\].*got suppression=-1"),
     ({"suppression": "all", "method": "datafly"}, "suppression must be a number"),
     ({"hierarchies": {"cost": FLAT["age"]}}, r"hierarchies must be of quasi-identifiers .*, got 'cost'"),
+    ({"hierarchies": [3]}, r"hierarchies must be a mapping .*, got hierarchies=\[3\]"),
+    ({"hierarchies": {"age": 5}, "method": "datafly"}, "hierarchies must be such as .*, got 5 for 'age'"),
     ({"hierarchies": FLAT}, "hierarchies must be trees for method='mondrian'.*'age'"),
 ]
 
@@ -331,6 +378,12 @@ def test_tables_that_are_none_are_refused():
         anonymize({"age": [1], 7: [1]}, quasi=["age"], k=1)
     with pytest.raises(SchemaMismatch, match="one length"):
         anonymize({"age": [1, 2], "sex": ["f"]}, quasi=["age"], k=1)
+    with pytest.raises(SchemaMismatch, match="column 'sex' must be an array, got str"):
+        anonymize({"age": [1, 2], "sex": "fm"}, quasi=["age"], k=1)
+    with pytest.raises(InvalidParameter, match="the table has 1 row, got"):
+        anonymize({"age": [1]}, quasi=["age"], k=2)
+    with pytest.raises(InvalidParameter, match="goals must be a list of goals"):
+        Settings(quasi=("age",), goals=5)
     with pytest.raises(SchemaMismatch, match="'tags'"):
         anonymize(pl.DataFrame({"tags": [[1], [2]]}), quasi=["tags"], k=1)
 
@@ -343,6 +396,19 @@ def test_a_table_in_an_engine_is_refused():
 
 
 # What a result says
+
+
+def test_the_kinds_of_columns_are_told_and_the_larger_k_counts():
+    table = {"age": [1, 2], "pay": [1.5, 2.5], "sex": ["f", "m"], "here": [True, False]}
+    known = [("age", "integer"), ("pay", "real"), ("sex", "text"), ("here", "boolean")]
+    for given in (table, pl.DataFrame(table), pd.DataFrame(table), pa.table(table)):
+        result = anonymize(given, quasi=["age"], k=1, goals=[KAnonymity(2)])
+        assert list(result.columns) == known
+        assert result.settings.k == 2
+    arrays = {name: np.array(values) for name, values in table.items()}
+    assert list(anonymize(arrays, quasi=["age"], k=1).columns) == known
+    days = pl.DataFrame({"age": [1], "day": [date(2024, 1, 1)], "at": [datetime(2024, 1, 1)]})
+    assert list(anonymize(days, quasi=["age"], k=1).columns[1:]) == [("day", "date"), ("at", "datetime")]
 
 
 def test_a_result_prints_draws_and_is_plain_data():

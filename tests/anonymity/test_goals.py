@@ -354,6 +354,29 @@ def test_distances_beyond_64_bits_are_exact():
         assert goal.met(table.sum(axis=1), {"s": table}).tolist() == [expected] * 2
 
 
+def test_recursive_diversity_with_a_factor_of_many_digits_is_exact():
+    tables = [[3 * 2**29, 2**30, 2**29 + i] for i in range(-2, 3)]
+    for c in (Fraction(2**50 + 1, 2**50), Fraction(2**50 - 1, 2**50), Fraction(10**40, 3 * 10**39 + 7), 1):
+        for place in (1, 2, 3):
+            goal = RecursiveDiversity("s", c, place)
+            assert met(goal, tables) == [definitions.recursive_met(t, goal.c, place) for t in tables]
+
+
+def test_distances_beyond_64_bits_are_exact_where_classes_have_few_of_many_values():
+    values, each = 10**6, 10**6
+    total = np.full(values, 4 * 10**6, dtype=np.int64)
+    counts = ClassCounts(
+        2, values, np.array([0, 0, 1, 1]), np.array([0, values - 1, 3, 4]), np.array([each] * 4)
+    )
+    rows = int(total.sum())
+    moved, scale = counts.moved(total, ordered=True)
+    # Half at either end: the shares differ by |1/2 - i/m| after value i.
+    halves = Fraction(values**2 // 2 - values, 2 * values * (values - 1))
+    assert Fraction(int(moved[0]), scale * 2 * each * rows) == halves
+    equal, scale = counts.moved(total, ordered=False)
+    assert Fraction(int(equal[1]), scale * 2 * each * rows) == 1 - Fraction(2, values)
+
+
 def test_parameters_are_read_exactly_and_refused_by_their_rule():
     assert Closeness("s", 0.1).t == Fraction(1, 10)
     assert EntropyDiversity("s", 2.5).l == Fraction(5, 2)

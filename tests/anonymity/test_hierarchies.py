@@ -117,6 +117,19 @@ def test_numbers_lie_between_their_cuts_exactly(values: list, cuts: list, kind) 
     assert Cuts([[0.3]]).levels_of([0.3]).labels[1] == (">= 0.3",)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_ends_beyond_the_floats_are_exact_too(sign: int) -> None:
+    # 1e308 and 1.5e308 are floats; 10**400 is beyond all of them.
+    for cut in (Fraction(10**308), Fraction(10**400), Fraction(1, 10**400)):
+        values = [-1.5e308, -1e308, -1.0, 0.0, 5e-324, 1e308, 1.5e308]
+        codes = Cuts([[sign * cut]]).levels_of(values).codes[1].tolist()
+        above = [exact("v", value) >= sign * cut for value in values]
+        assert [code == codes[-1] for code in codes] == [each == above[-1] for each in above]
+    for width in (10**400, Fraction(1, 10**400)):
+        levels = Ranges(width=width, origin=sign * 10**400, levels=1).levels_of([0.5, 1.5])
+        assert len(levels.labels[1]) == (1 if width > 1 else 2)
+
+
 @pytest.mark.parametrize(
     ("cuts", "rule"),
     [
@@ -181,6 +194,13 @@ def test_nested_names_and_parents_are_the_same_tree(top: str) -> None:
 
 
 def test_numbers_are_leaves_by_what_they_show() -> None:
+    # A TOML file gives decimals: 1.0 there is the number 1 of a column.
+    assert Tree({"low": [Decimal("1.0"), Decimal("2.50")]}).levels_of([1, 2.5]).labels[0] == ("1", "2.5")
+    assert Listed([[Decimal("1.0"), "low"]]).levels_of([1.0]).labels[1] == ("low",)
+    # And a column of decimals is found by its digits, or by the number.
+    for name in ("1.10", "1.1", Decimal("1.1"), Decimal("1.100")):
+        assert Listed([[name, "low"]]).levels_of([Decimal("1.10")]).labels[1] == ("low",)
+        assert Tree({"low": [name], "high": ["9"]}).levels_of([Decimal("1.10")]).labels[1] == ("low",)
     assert Tree({"low": [1, 2], "high": ["3"]}).levels_of([1, 2.0, 3]).labels[1] == ("low", "high")
 
 
@@ -196,11 +216,28 @@ def test_numbers_are_leaves_by_what_they_show() -> None:
         ({"x": ["null"]}, "missing must not be a name"),
         ({"x": [["a"]]}, "must be text"),
         ({3: ["a"]}, "must be text"),
+        ({"a": "a"}, "below itself"),
+        ({"a": "b", "b": "a", "c": "d"}, "below itself"),
+        ({"a": "b", "b": "c", "c": "b"}, "below itself"),
+        ({"a": {"b": ["a"]}}, "once"),
+        ({str(i): str(i + 1) for i in range(61)}, "at most 60 steps .* got 61"),
     ],
 )
 def test_what_is_no_tree_is_refused(names: dict, rule: str) -> None:
     with pytest.raises(InvalidParameter, match=rule):
         Tree(names)
+
+
+def test_two_tops_lie_below_the_star_and_a_long_chain_is_read_quickly() -> None:
+    assert Tree({"a": "x", "b": "y", "c": "*"}).levels_of(["a", "b", "c"]).labels == (
+        ("a", "b", "c"),
+        ("x", "y", "c"),
+        ("*",),
+    )
+    wide = Tree({f"group {i}": {f"part {i}": [f"{i} {j}" for j in range(3)]} for i in range(20_000)})
+    assert len(wide.leaves("*")) == 60_000
+    with pytest.raises(InvalidParameter, match="at most 60 steps"):
+        Tree({str(i): str(i + 1) for i in range(50_000)})
 
 
 def test_prefixes_hide_one_more_character_at_each_level() -> None:
@@ -210,6 +247,14 @@ def test_prefixes_hide_one_more_character_at_each_level() -> None:
     assert losses(levels, 0) == [0, 2 / 3, 2 / 3, 2 / 3, 2 / 3, 1]
     assert losses(levels, 2) == [0, 0, 0, 0, 0, 1]
     assert nested(levels)
+
+
+def test_empty_text_and_any_characters_have_prefixes() -> None:
+    levels = Prefix().levels_of(["", "é", "e\u0301", "\U0001f600x"])
+    assert levels.labels[1:] == (("**", "é*", "e*", "\U0001f600*"), ("*",))
+    assert Prefix().levels_of([""]).labels == (("",), ("*",))
+    assert Listed([["", "none"], ["a", "some"]]).levels_of(["", "a"]).labels[1] == ("none", "some")
+    assert Tree({"none": [""], "some": ["a"]}).levels_of(["", "a"]).labels[1] == ("none", "some")
 
 
 def test_whole_numbers_get_zeros_in_front() -> None:
@@ -223,6 +268,26 @@ def test_dates_texts_and_datetimes_share_their_periods() -> None:
     assert labels(levels, 0) == ["2024-05-13", "2024-05", "2024-Q2", "2024", "2020s", "*"]
     assert levels.codes[:, 0].tolist() == levels.codes[:, 1].tolist() == levels.codes[:, 2].tolist()
     assert labels(levels, 3)[2:5] == ["1999-Q4", "1999", "1990s"]
+
+
+def test_a_time_with_a_zone_counts_as_its_day_in_utc_whatever_holds_it() -> None:
+    import pandas as pd
+    import polars as pl
+
+    from sfumato.anonymity.rows import rows_of
+
+    east = dt.datetime(2024, 1, 1, 0, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    days = Dates(levels=("day",))
+    for column in (
+        [east],
+        pl.Series([east]).dt.convert_time_zone("Asia/Tokyo"),
+        pd.Series(pd.to_datetime([east], utc=True).tz_convert("Asia/Tokyo")),
+        ["2024-01-01T00:30+02:00"],
+    ):
+        values = rows_of({"x": column}, ["x"]).quasi[0].values
+        assert days.levels_of(values).labels[0] == ("2023-12-31",)
+    with pytest.raises(InvalidParameter, match="1 distinct values"):
+        days.levels_of(["0001-01-01T00:30+02:00"])
 
 
 @given(st.lists(st.dates(), min_size=1, max_size=12, unique=True))
@@ -246,6 +311,7 @@ def test_listed_labels_are_read_level_by_level() -> None:
     rows = [["a1", "a", "*"], ["a2", "a", "*"], ["b1", "b", "*"]]
     levels = Listed(rows).levels_of(["a1", "b1"])
     assert levels.labels == (("a1", "b1"), ("a", "b"), ("*",))
+    assert Listed([["f", "*", "*"], ["m", "*", "*"]]).levels_of(["f", "m"]).labels == (("f", "m"), ("*",))
     # a2 is not in the table, but who reads "a" does not know.
     assert losses(levels, 0) == [0, 2 / 3, 1]
     assert losses(levels, 1) == [0, 0, 1]
@@ -322,6 +388,13 @@ def test_losses_that_fall_or_leave_the_unit_interval_are_refused(wrong: tuple[fl
     codes = np.zeros((3, 1), dtype=np.int32)
     with pytest.raises(InvalidParameter, match="losses"):
         Levels(codes, (("a",), ("b",), ("*",)), tuple(np.array([loss]) for loss in wrong))
+
+
+def test_the_loss_of_one_value_among_others_that_falls_is_refused() -> None:
+    codes = np.array([[0, 1], [0, 1], [0, 0]], dtype=np.int32)
+    lost = (np.array([0.5, 0.0]), np.array([0.2, 0.0]), np.ones(1))
+    with pytest.raises(InvalidParameter, match="losses"):
+        Levels(codes, (("a", "b"), ("c", "d"), ("*",)), lost)
 
 
 @pytest.mark.parametrize(

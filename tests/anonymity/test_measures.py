@@ -195,3 +195,9 @@ def test_what_is_printed_and_stored_are_the_numbers():
     assert str(found).splitlines()[0] == "4 rows in 2 classes, k = 2"
     assert "a&lt;b" in found._repr_html_()
     assert "a<b" not in found._repr_html_()
+
+
+def test_a_column_that_was_not_measured_is_named_in_the_error():
+    found = measure({"x": [1], "s": [2]}, quasi=["x"], sensitive=["s"])
+    with pytest.raises(InvalidParameter, match=r"measured \('s'\), got 'x'"):
+        found.column("x")

@@ -136,3 +136,10 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidParameter, match="must be text in UTF-8"):
         read_anonymity(path)
+
+
+def test_numbers_are_read_to_the_last_digit():
+    text = (
+        'version = 1\nquasi = ["age"]\nk = 2\nmethod = "datafly"\nsuppression = 0.1000000000000000000000001'
+    )
+    assert parse_anonymity(text).settings.suppression == Fraction(1, 10) + Fraction(1, 10**25)

@@ -5,10 +5,12 @@ from decimal import Decimal
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from tests.anonymity import definitions
 
+from sfumato.anonymity.coding import coded_column
 from sfumato.anonymity.partition import as_it_is, classes_of
 from sfumato.anonymity.rows import cell, rows_of
 from sfumato.errors import InvalidParameter, NotSupported, SchemaMismatch
@@ -192,6 +194,16 @@ def test_what_cannot_be_read_is_refused_by_a_public_fact(table, quasi, sensitive
     assert SECRET not in str(raised.value)
 
 
+def test_columns_of_pandas_may_have_numbers_for_names_but_not_one_name_twice():
+    import pandas as pd
+
+    plain = pd.DataFrame([[7, 8, 9]], columns=[1, 0, "x"])
+    assert [coded.values for coded in rows_of(plain, ["1", "0"]).quasi] == [(7,), (8,)]
+    for names in (["a", "a"], [1, "1"]):
+        with pytest.raises(SchemaMismatch, match="distinct column names"):
+            rows_of(pd.DataFrame([[1, 2]], columns=names), [str(names[0])])
+
+
 def test_a_table_in_an_engine_is_refused():
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
@@ -211,6 +223,12 @@ def test_classes_are_rows_of_equal_codes_in_the_order_of_codes(seed):
         tuples = list(zip(*(column.tolist() for column in columns), strict=True))
         assert [tuple(key) for key in keys.tolist()] == sorted(set(tuples))
         assert [tuple(keys[c].tolist()) for c in classes] == tuples
+
+
+def test_keys_beyond_64_bits_do_not_wrap_around():
+    classes, keys = classes_of([np.array([0, 2**30]), np.array([0, 0])], [2**34, 2**34])
+    assert classes.tolist() == [0, 1]
+    assert keys.tolist() == [[0, 0], [2**30, 0]]
 
 
 def test_a_table_as_it_is_shows_its_values_and_loses_nothing():
@@ -236,3 +254,28 @@ def test_a_table_as_it_is_shows_its_values_and_loses_nothing():
 )
 def test_a_cell_shows_a_value_in_one_way(value, text):
     assert cell(value) == text
+
+
+def test_an_instant_is_told_in_utc_whatever_holds_it():
+    instants = pl.Series([datetime(2024, 1, 1, 0, 30), datetime(2024, 6, 1, 0, 30), None])
+    berlin = instants.dt.replace_time_zone("Europe/Berlin")
+    wanted = (datetime(2023, 12, 31, 23, 30, tzinfo=UTC), datetime(2024, 5, 31, 22, 30, tzinfo=UTC), None)
+    for column in (berlin, berlin.to_pandas(), berlin.to_arrow(), berlin.to_list()):
+        found = coded_column("admitted", column)
+        assert found.values == wanted
+        assert found.codes.tolist() == [0, 1, 2]
+
+
+def test_sparse_columns_are_columns():
+    sparse = pd.Series(pd.arrays.SparseArray([0, 0, 2, 1]))
+    assert coded_column("visits", sparse).values == (0, 1, 2)
+
+
+def test_numbers_kept_as_an_array_read_like_a_tuple():
+    found = coded_column("age", pl.Series([40, None, 20, 30, 20])).values
+    assert found == (20, 30, 40, None)
+    assert (found[0], found[-1], found[1:3], len(found)) == (20, None, (30, 40), 4)
+    assert [type(value) for value in found] == [int, int, int, type(None)]
+    assert hash(found) == hash((20, 30, 40, None))
+    with pytest.raises(IndexError):
+        found[4]

@@ -1,22 +1,31 @@
 """`sfumato anonymize` and `sfumato anonymity measure`: files in, files out, and what goes wrong in words."""
 
 import csv
+import errno
+import fcntl
 import gzip
 import io
 import json
+import os
 import shutil
+import signal
+import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.cli.running import called, ran
+from tests.cli.running import called, ran, started
 
+import sfumato.anonymity.anonymizing as anonymizing_file
+import sfumato.cli.anonymize as anonymize_file
 from sfumato.errors import MissingExtra
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "anonymity"
 QUASI = ("--quasi", "age,sex,postcode")
 PATIENTS = (EXAMPLE / "patients.csv").read_text("utf-8")
+PATIENTS_OF_MANY = [f"{i * 7 % 90},{'fm'[i % 2]},{i * 31 % 977}\n" for i in range(200_000)]
 
 
 @pytest.fixture
@@ -108,6 +117,37 @@ def test_numbers_with_zeros_in_front_are_words_unless_a_type_is_given(here, undr
     assert rows_of((here / "numbers" / "anonymized.csv").read_text())[0]["code"] == "[7, 100]"
 
 
+def test_codes_that_are_masked_are_words_whatever_they_look_like(here, undrawn):
+    tree = '{ a = ["11", "12"], b = ["21", "22"] }'
+    (here / "h.toml").write_text(f'[hierarchies.code]\nkind = "tree"\ntree = {tree}\n')
+    frame = pl.DataFrame({"code": [11, 12, 21, 22] * 3})
+    frame.write_csv("t.csv")
+    frame.write_parquet("t.parquet")
+    asked = ("--quasi", "code", "--k", "6", "--method", "full-domain", "--hierarchies", "h.toml")
+    for ending in ("csv", "parquet"):
+        status, _, complained = called("anonymize", f"t.{ending}", *asked, "-o", ending)
+        assert (status, "there is no report" in complained) == (0, True)
+    assert Counter(pl.read_parquet(here / "parquet" / "anonymized.parquet")["code"]) == {"a": 6, "b": 6}
+    assert Counter(pl.read_csv(here / "csv" / "anonymized.csv")["code"]) == {"a": 6, "b": 6}
+
+
+def test_semicolons_stay_semicolons(here, undrawn):
+    (here / "t.csv").write_text('age;ill\n1;"a;b"\n2;c,d\n')
+    assert called("anonymize", "t.csv", "--quasi", "age", "--k", "2", "-o", "out")[0] == 0
+    assert (here / "out" / "anonymized.csv").read_text() == 'age;ill\n[1, 2];"a;b"\n[1, 2];c,d\n'
+
+
+def test_numbers_that_are_missing_are_no_words(here, undrawn):
+    (here / "t.csv").write_text("age,on\n1,2024-02-30\n,x\nNA,x\n3,2024-02-28\n2,x\nNA,x\n")
+    assert called("anonymize", "t.csv", "--quasi", "age", "--k", "3", "-o", "out")[0] == 0
+    found = Counter(row["age"] for row in rows_of((here / "out" / "anonymized.csv").read_text()))
+    assert found == {"[1, 3]": 3, "null": 3}
+    # A day that is on no calendar is a word, and its column text.
+    (here / "d.csv").write_text("on\n" + "2024-02-30\n" * 2 + "2024-02-28\n" * 2)
+    assert called("anonymize", "d.csv", "--quasi", "on", "--k", "4", "-o", "days")[0] == 0
+    assert rows_of((here / "days" / "anonymized.csv").read_text())[0]["on"] == "{2024-02-28, 2024-02-30}"
+
+
 @pytest.mark.parametrize("ending", [".csv.gz", ".tsv", ".parquet", ".arrow"])
 def test_the_table_is_written_in_the_format_that_it_came_in(here, undrawn, ending):
     frame = pl.read_csv(io.StringIO(PATIENTS), try_parse_dates=True)
@@ -123,6 +163,8 @@ def test_the_table_is_written_in_the_format_that_it_came_in(here, undrawn, endin
     path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
     assert called("anonymize", path, *QUASI, "--k", "5", "-o", "out")[0] == 0
     out = here / "out" / f"anonymized{ending}"
+    if ending.endswith("gz"):
+        assert out.read_bytes()[4:8] == bytes(4)  # no time, so that the same table gives the same bytes
     if ending == ".parquet":
         found = pl.read_parquet(out)
     elif ending == ".arrow":
@@ -146,6 +188,130 @@ def test_nothing_is_replaced_unasked_and_the_same_again_is_the_same(here, undraw
     assert called(*once, "--k", "7", "--force")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("option", "goal"),
+    [
+        (("--entropy", "illness=1.5"), 'kind = "entropy-diversity"\ncolumn = "illness"\nl = 1.5'),
+        (("--recursive", "illness=4,2"), 'kind = "recursive-diversity"\ncolumn = "illness"\nc = 4\nl = 2'),
+        (("--diversity", "illness=2"), 'kind = "distinct-diversity"\ncolumn = "illness"\nl = 2'),
+        (("--closeness", "illness=0.4"), 'kind = "closeness"\ncolumn = "illness"\nt = 0.4'),
+    ],
+)
+def test_every_goal_of_a_plan_is_an_option(here, undrawn, option, goal):
+    assert called("anonymize", "patients.csv", *QUASI, "--k", "2", *option, "-o", "one")[0] == 0
+    (here / "p.toml").write_text(
+        f'version = 1\nquasi = ["age", "sex", "postcode"]\nk = 2\n[[goals]]\n{goal}\n'
+    )
+    assert called("anonymize", "patients.csv", "--plan", "p.toml", "-o", "two")[0] == 0
+    assert called("anonymize", "patients.csv", *QUASI, "--k", "2", "-o", "none")[0] == 0
+    one, two, none = ((here / name / "anonymized.csv").read_bytes() for name in ("one", "two", "none"))
+    assert one == two != none
+
+
+def test_order_and_metric_are_options(here, undrawn):
+    (here / "t.csv").write_text("age,n\n" + "".join(f"{20 + 7 * i % 10},{i}\n" for i in range(20)))
+    levels = ("--method", "full-domain", "--metric", "height")
+    asked = ("anonymize", "t.csv", "--quasi", "age", "--k", "4")
+    assert called(*asked, *levels, "--order", "kept", "-o", "out")[0] == 0
+    assert [row["n"] for row in rows_of((here / "out" / "anonymized.csv").read_text())] == [
+        str(i) for i in range(20)
+    ]
+    assert "metric must be one of" in called(*asked, "--metric", "beauty", "-o", "no")[2]
+
+
+def test_names_with_commas_stand_in_quotes(here, undrawn):
+    (here / "t.csv").write_text('"town, country",a b,é\n' + "Rome,1,x\n" * 4)
+    quasi = ("--quasi", '"town, country", a b')
+    assert called("anonymize", "t.csv", *quasi, "--sensitive", "é", "--k", "2", "-o", "out")[0] == 0
+    status, printed, _ = called("anonymity", "measure", "t.csv", *quasi, "--quasi", "é")
+    assert (status, printed.split(",")[0]) == (0, "4 rows in 1 class")
+    status, _, complained = called("anonymity", "measure", "t.csv", "--quasi", '"town')
+    assert (status, "--quasi must be names with commas between them" in complained) == (2, True)
+
+
+def test_a_disk_that_is_full_leaves_all_files_or_none(here, undrawn, monkeypatch):
+    once = ("anonymize", "patients.csv", *QUASI, "-o", "out")
+    whole = anonymize_file.write_file
+
+    def full(path, content):
+        if "summary" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        whole(path, content)
+
+    monkeypatch.setattr(anonymize_file, "write_file", full)
+    status, printed, complained = called(*once, "--k", "5")
+    assert (status, printed, "no space left" in complained) == (2, "", True)
+    assert not (here / "out").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert called(*once, "--k", "5")[0] == 0
+    before = {path.name: path.read_bytes() for path in (here / "out").iterdir()}
+    monkeypatch.setattr(anonymize_file, "write_file", full)
+    assert called(*once, "--k", "7", "--force")[0] == 2
+    assert {path.name: path.read_bytes() for path in (here / "out").iterdir()} == before
+
+
+def test_two_processes_do_not_mix_their_files(here, undrawn, monkeypatch):
+    tried = []
+
+    def looked(path, content):
+        descriptor = os.open(here / "out", os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+        tried.append(path.name)
+        path.write_bytes(content)
+
+    monkeypatch.setattr(anonymize_file, "write_file", looked)
+    assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] == 0
+    assert len(tried) == 2
+
+
+def test_no_bar_is_open_while_a_search_draws_its_own(here, undrawn, monkeypatch):
+    opened, during = [], []
+    stages, carried_out = anonymize_file.stages, anonymizing_file.carried_out
+
+    @contextmanager
+    def watched(words):
+        with stages(words) as tell:
+            opened.append(words)
+            yield tell
+            opened.remove(words)
+
+    def seen(*arguments, **more):
+        during.append(list(opened))
+        return carried_out(*arguments, **more)
+
+    monkeypatch.setattr(anonymize_file, "stages", watched)
+    monkeypatch.setattr(anonymizing_file, "carried_out", seen)
+    assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] == 0
+    assert during == [[]]
+
+
+def test_an_interrupt_while_the_folder_is_tried_leaves_no_folder(here, monkeypatch):
+    def interrupted(path, content):
+        path.touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] != 0
+    assert not (here / "out").exists()
+
+
+def test_an_interrupt_leaves_nothing(here):
+    with (here / "long.csv").open("w") as file:
+        file.write("age,sex,postcode\n" + "".join(PATIENTS_OF_MANY))
+    process = started("anonymize", "long.csv", *QUASI, "--k", "2", "-o", "out", here=here)
+    while not (here / "out").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    printed, complained = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert "Traceback" not in complained
+    assert not (here / "out").exists()
+
+
 WRONG = [
     (("patients.csv", *QUASI, "--k", "5"), "give -o FOLDER"),
     (("patients.csv", "-o", "out"), "give --quasi, or --plan"),
@@ -159,6 +325,12 @@ WRONG = [
     (("patients.csv", "--plan", "anonymity.toml", "--k", "2", "-o", "out"), "give --plan alone"),
     (("patients.csv", *QUASI, "--k", "2", "--diversity", "illness", "-o", "out"), "must be COLUMN=VALUE"),
     (("patients.csv", *QUASI, "--k", "2", "--closeness", "illness=x", "-o", "out"), "must be a number"),
+    (("patients.csv", *QUASI, "--entropy", "illness=-1", "-o", "out"), "l must be"),
+    (("patients.csv", *QUASI, "--recursive", "illness=3", "-o", "out"), "--recursive must be COLUMN=C,L"),
+    (("patients.csv", *QUASI, "--recursive", "illness=3,", "-o", "out"), "--recursive must be a number"),
+    (("patients.csv", *QUASI, "--recursive", "illness=3,1.5", "-o", "out"), "l must be a whole number"),
+    (("patients.csv", "--plan", "anonymity.toml", "--order", "kept", "-o", "out"), "give --plan alone"),
+    (("patients.csv", "--plan", "anonymity.toml", "--entropy", "a=2", "-o", "out"), "give --plan alone"),
     (
         ("patients.csv", *QUASI, "--k", "2", "--diversity", "illness=1.5", "-o", "out"),
         "l must be a whole number",
@@ -198,6 +370,7 @@ def test_a_table_is_measured(here):
     assert status == 0
     assert printed.startswith("1,000 rows in ")
     assert "k = 1" in printed
+    assert "illness, the worst class" in printed
     status, printed, _ = called("anonymity", "measure", "patients.csv", *QUASI, "--json")
     record = json.loads(printed)
     assert (status, record["k"], record["rows"]) == (0, 1, 1_000)

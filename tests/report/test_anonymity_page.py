@@ -1,6 +1,7 @@
 """The page of an anonymised table: its attack is right, its plan and program run, and readers can read it."""
 
 import contextlib
+import gzip
 import html
 import io
 import re
@@ -91,7 +92,66 @@ def test_without_such_a_class_the_surest_one_is_told():
     assert "Twelve fictional people" in text
 
 
+def test_of_many_classes_some_are_listed_and_all_are_counted():
+    table = {"age": [str(i // 3) for i in range(60)], "ill": [str(i // 6) for i in range(60)]}
+    found = homogeneity(table, ("age",), "ill", most=4)
+    assert [one.rows for one in found.exposed] == [3] * 4
+    assert [one.labels for one in found.exposed] == [("0",), ("1",), ("10",), ("11",)]
+    assert (found.classes_exposed, found.rows_exposed, found.classes) == (20, 60, 20)
+    assert found.surest == found.exposed[0]
+
+
+def test_the_surest_class_is_the_largest_of_the_surest():
+    table = {"age": list("aaabbbbbbcc"), "ill": list("xxyxxxxyyuv")}
+    found = homogeneity(table, ("age",), "ill")
+    assert (found.surest.labels, found.surest.share, found.surest.rows) == (("b",), Fraction(2, 3), 6)
+    assert found.exposed == ()
+
+
+def test_every_column_that_is_given_away_is_told():
+    size = 40
+    table = {
+        "a b": [i // 10 for i in range(size)],
+        "ill": ["flu"] * size,
+        "pay": [i // 20 for i in range(size)],
+    }
+    table["own"] = list(range(size))
+    result = anonymize(table, quasi=["a b"], sensitive=["pay", "ill", "own"], k=10)
+    text = words(anonymity_html(result))
+    assert "this table gives the pay of 40 of its 40 rows away" in text
+    assert "The same attack on other columns: ill is given away in 40 of 40 rows." in text
+    assert "--diversity pay=2 on the command line" in text
+    renamed = {("my pay" if name == "pay" else name): values for name, values in table.items()}
+    again = anonymize(renamed, quasi=["a b"], sensitive=["my pay"], k=10)
+    assert "--diversity 'my pay=2' on the command line" in words(anonymity_html(again))
+
+
+def test_relaxed_classes_can_overlap_and_the_attack_says_so():
+    told = "this is about a person who fits no other one"
+    for method in ("mondrian", "mondrian-relaxed"):
+        text = words(anonymity_html(anonymize(people(), k=4, method=method, **ROLES)))
+        assert "worked on this table" in text
+        assert (told in text) == (method == "mondrian-relaxed")
+
+
 # What the page says
+
+
+def test_colours_are_told_by_what_was_asked_for_and_not_by_what_was_reached():
+    result = anonymize({"age": [1] * 3 + [2] * 9 + [3] * 9}, quasi=["age"], k=5)
+    assert result.after.k == 9
+    text = words(anonymity_html(result))
+    assert "with at least 9 rows, itself included" in text
+    assert "Rows in classes of fewer than 5 are drawn in orange" in text
+
+
+def test_losses_of_suppressed_rows_are_explained():
+    table = {"age": [30] * 20 + [90]}
+    asked = {"quasi": ["age"], "k": 4, "method": "full-domain", "suppression": 0.1}
+    text = words(anonymity_html(anonymize(table, hierarchies={"age": Ranges(width=1, levels=1)}, **asked)))
+    assert "as those of the 1 suppressed row" in text
+    assert "and 21 for each suppressed row; smaller is better" in text
+    assert "suppressed row" not in words(anonymity_html(anonymize(table, quasi=["age"], k=4)))
 
 
 def test_the_page_has_goals_sizes_risks_losses_attack_and_plan(page):
@@ -137,6 +197,43 @@ def test_all_goals_and_levels_are_told():
     assert "of at most 10 %" in text
 
 
+def test_the_ratio_of_the_most_frequent_value_is_told():
+    table = {"age": [1] * 6 + [2] * 2, "ill": list("aaabbcdd")}
+    goals = [RecursiveDiversity("ill", 2, 1), RecursiveDiversity("ill", 2, 2)]
+    goals += [RecursiveDiversity("ill", 5, 4), RecursiveDiversity("ill", 5, 3)]
+    text = words(anonymity_html(anonymize(table, quasi=["age"], goals=goals)))
+    # Of all eight rows three have the first value, two, two and one the others.
+    assert "below 2 times all 1 times 0.375 times" in text
+    assert "but the 1 most frequent no others 0.6 times" in text
+    assert "but the 2 most frequent no others 1 times" in text
+    assert "but the 3 most frequent no others 3 times" in text
+
+
+@pytest.mark.parametrize(("distance", "reached"), [("ordered", "0.333"), ("equal", "0.5"), ("auto", "0.333")])
+def test_the_distance_that_was_asked_for_is_told(distance, reached):
+    table = {"age": [1] * 4 + [2] * 4, "pay": [1, 2, 1, 2, 3, 4, 3, 4]}
+    result = anonymize(table, quasi=["age"], goals=[Closeness("pay", 0.6, distance=distance)])
+    assert f"within 0.6 of the whole table (t-closeness) {reached} {reached} " in words(
+        anonymity_html(result)
+    )
+
+
+def test_shares_round_to_all_or_nothing_only_where_they_are():
+    chart = class_sizes({"before": {1: 1, 9_999: 1}, "after": {10_000: 1}}).to_dict()
+    texts = [[row["text"] for row in panel["data"]["values"]] for panel in chart["vconcat"]]
+    assert (texts[0][0], texts[0][-2], texts[1][-1]) == ("<1 %", ">99 %", "100 %")
+    table = {"age": [1] * 10_000, "ill": ["x"] * 9_999 + ["y"]}
+    mixed = anonymize(table, quasi=["age"], k=2, sensitive=["ill"])
+    assert ">99.9 %" in words(anonymity_html(mixed))
+
+
+def test_stars_are_told():
+    table = {"age": [30] * 20 + [90 + i for i in range(5)]}
+    asked = {"quasi": ["age"], "k": 4, "method": "full-domain", "suppression": 0.2, "suppressed": "star"}
+    result = anonymize(table, hierarchies={"age": Ranges(width=1, levels=1)}, **asked)
+    assert "5 rows (20 %) of at most 20 %, shown as stars" in words(anonymity_html(result))
+
+
 def test_a_table_without_sensitive_columns_gets_the_textbook_attack():
     text = words(anonymity_html(anonymize(people(), quasi=["age"], k=4)))
     assert "No sensitive column was named" in text
@@ -156,6 +253,16 @@ def test_hostile_names_and_values_stay_text():
     assert page.count("</style>") == 1
     assert "{{ 7 * 7 }}" in page
     assert "\u202e" not in page
+
+
+def test_names_that_turn_text_around_turn_nothing_around():
+    names = ["a\u202eb", "c\u2066d"]
+    table = {names[0]: [1] * 6, names[1]: ["x"] * 6}
+    page = anonymity_html(anonymize(table, quasi=names[:1], sensitive=names[1:], k=3))
+    assert "worked on this table" in page
+    assert not {"\u202e", "\u2066"} & set(page)
+    toml = html.unescape(re.search(r"<pre><code>(# The same table.*?)</code></pre>", page, re.DOTALL)[1])
+    assert list(tomllib.loads(toml)["columns"]) == names
 
 
 # The plan and the program
@@ -207,13 +314,19 @@ def test_the_plan_is_refused_as_it_is_and_can_be_used_once_completed(tmp_path, m
     assert "can be used" in printed
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("ending", [".csv", "; .csv", ".tsv.gz", ".parquet", ".arrow"])
 def test_the_program_runs_once_completed(tmp_path, monkeypatch, ending):
     monkeypatch.chdir(tmp_path)
     # Codes with zeros in front, which a reader that guesses takes for numbers.
     table = people().with_columns(sex=pl.col("sex").replace({"f": "01", "m": "02"}))
-    if ending in (".csv", ".tsv"):
-        table.write_csv(f"ward{ending}", separator="," if ending == ".csv" else "\t")
+    if ending.endswith(("csv", "gz")):
+        marks = {".csv": ",", "; .csv": ";", ".tsv.gz": "\t"}
+        # A missing number, as programs of statistics write it.
+        table = table.with_columns(
+            cost=pl.when(pl.col("age") > 20).then("cost").cast(pl.String).fill_null("NA")
+        )
+        text = table.write_csv(separator=marks[ending])
+        Path(f"ward{ending}").write_bytes(gzip.compress(text.encode()) if "gz" in ending else text.encode())
     else:
         getattr(table, {".parquet": "write_parquet", ".arrow": "write_ipc"}[ending])(f"ward{ending}")
     kinds = [("age", "integer"), ("sex", "text"), ("cost", "real"), ("ill", "text")]
@@ -252,6 +365,9 @@ def test_names_of_any_letters_make_a_plan_and_a_program():
     made = private_release(kinds, [name for name, _ in kinds], [], path='x"y.csv', title="\u2028")
     assert list(tomllib.loads(made.toml)["columns"]) == [name for name, _ in kinds]
     compile(made.python, "program", "exec")
+    # The budget of the program and the bounds of the column are two things.
+    assert "\nBUDGET = ...  # sf.PureDP" in made.python
+    assert "\nBUDGET_ = ...  # (lowest, highest)" in made.python
 
 
 # Charts

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymity.goals import Checker, Goal
-from sfumato.anonymity.measures import Measures, measure, measures_of
+from sfumato.anonymity.measures import Measures, measures_of
 from sfumato.anonymity.partition import Partition, classes_of
 from sfumato.anonymity.released import STAR, Columns, by_content, columns_in, eager, released
 from sfumato.anonymity.rows import Rows, rows_of
@@ -181,7 +181,7 @@ def anonymize(
         sensitive=sensitive,  # type: ignore[arg-type]  # reason: as above
         identifiers=identifiers,  # type: ignore[arg-type]  # reason: as above
         method=method,
-        hierarchies=hierarchies or {},
+        hierarchies={} if hierarchies is None else hierarchies,
         suppression=suppression,  # type: ignore[arg-type]  # reason: read exactly by the class
         suppressed=suppressed,
         order=order,
@@ -199,20 +199,25 @@ def carried_out(table: Any, settings: Settings, *, stored: Any = None) -> Anonym
     checker = Checker(rows, settings.goals)
     names = [name for name, _ in columns if name not in settings.identifiers]
     others = [name for name in names if name not in settings.quasi]
-    partition = _partition(rows, checker, settings, lambda: by_content(given, others))
+    coded = {one.name: one.codes for one in rows.sensitive}
+    partition = _partition(rows, checker, settings, lambda: by_content(given, others, coded))
     places, labels, notes = _shown(partition, checker, settings)
     kept = np.flatnonzero(places >= 0)
-    order = kept if settings.order == "kept" else by_content(given, others, places, kept)
+    order = kept if settings.order == "kept" else by_content(given, others, coded, places, kept)
     shown = {name: (texts, places) for name, texts in zip(settings.quasi, labels, strict=True)}
-    read = released(given, names, order, shown)
-    _verify(read, order, rows, checker, settings)
+    # Where another table leaves, this one is for the test of the goals alone.
+    looked = names if stored is None else [*settings.quasi, *settings.sensitive]
+    read = released(given, looked, order, shown)
+    seen = rows_of(read, settings.quasi, settings.sensitive)
+    classes, count = _classes(seen)
+    _verify(classes, count, order, rows, checker)
     out = read if stored is None else released(eager(stored), names, order, shown)
     return Anonymized(
         table=_lazy_as(table, out),
         settings=settings,
         partition=partition,
         before=measures_of(rows, *_classes(rows)),
-        after=measure(read, **settings.roles),
+        after=measures_of(seen, classes, count),
         utility=utility(rows, partition, k=settings.k),
         columns=columns,
         notes=notes,
@@ -234,7 +239,7 @@ def _partition(
         # Only whether it is so is told: for k that is the number of rows.
         raise InvalidParameter(
             f"goals must be met by the table as one class, or no coarsening meets them; the table has "
-            f"{rows.n:,} rows, got: {'; '.join(map(goal_words, settings.goals))}"
+            f"{rows.n:,} row{'s' * (rows.n > 1)}, got: {'; '.join(map(goal_words, settings.goals))}"
         )
     if settings.method.startswith("mondrian"):
         from sfumato.anonymity.mondrian import mondrian
@@ -283,9 +288,10 @@ def _shown(
     return places, labels if stars else tuple((*texts, STAR) for texts in labels), ()
 
 
-def _verify(read: Any, order: NDArray[np.int64], rows: Rows, checker: Checker, settings: Settings) -> None:
-    """Test the goals on the table that leaves, by what its cells show and nothing else."""
-    classes, count = _classes(rows_of(read, settings.quasi))
+def _verify(
+    classes: NDArray[np.int32], count: int, order: NDArray[np.int64], rows: Rows, checker: Checker
+) -> None:
+    """Test the goals on the classes of the table that leaves, by what its cells show and nothing else."""
     places = np.full(rows.n, -1, dtype=np.int64)
     places[order] = classes
     if not checker.met(places, count).all():
@@ -293,9 +299,16 @@ def _verify(read: Any, order: NDArray[np.int64], rows: Rows, checker: Checker, s
 
 
 def _classes(rows: Rows) -> tuple[NDArray[np.int32], int]:
-    sizes = [len(one.values) for one in rows.quasi]
-    classes, keys = classes_of([one.codes for one in rows.quasi], sizes)
-    return classes, len(keys)
+    """The class of each row and the number of classes."""
+    columns = [one.codes for one in rows.quasi]
+    first = np.zeros(rows.n, dtype=np.bool_)
+    first[0] = True
+    for codes in columns:
+        first[1:] |= codes[1:] != codes[:-1]
+    # In a sorted table the rows of a class lie together, and one of them stands for all.
+    starts = np.flatnonzero(first)
+    found, keys = classes_of([codes[starts] for codes in columns], [len(one.values) for one in rows.quasi])
+    return np.repeat(found, np.diff(starts, append=rows.n)), len(keys)
 
 
 def _lazy_as(table: Any, out: Any) -> Any:

@@ -68,10 +68,10 @@ class ClassCounts:
         found: list[int] = self.counts[self.ends[place] : self.ends[place + 1]].tolist()
         return found
 
-    def _sums(self, numbers: Ints) -> Ints:
+    def _sums(self, numbers: NDArray[Any]) -> NDArray[Any]:
         # Differences of running sums are right even where the running sums wrap around.
-        running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(numbers)])
-        sums: Ints = running[self.ends[1:]] - running[self.ends[:-1]]
+        running = np.concatenate([np.zeros(1, dtype=numbers.dtype), np.cumsum(numbers)])
+        sums: NDArray[Any] = running[self.ends[1:]] - running[self.ends[:-1]]
         return sums
 
     @cached_property
@@ -109,44 +109,44 @@ class ClassCounts:
         """
         rows = int(total.sum())
         scale = max(self.values - 1, 1) if ordered else 2
-        large = np.flatnonzero(self.sizes.astype(np.float64) * rows * max(self.values, 2) >= _SAFE)
         found: NDArray[Any] = self._ordered(total, rows) if ordered else self._equal(total, rows)
-        if len(large):
+        large = self.sizes.astype(np.float64) * rows * max(self.values, 2) >= _SAFE
+        if large.any():
+            held, place = large[self.owners], np.cumsum(large) - 1
+            part = ClassCounts(
+                int(large.sum()), self.values, place[self.owners[held]], self.codes[held], self.counts[held]
+            )
             found = found.astype(object)
-            for i in large.tolist():
-                found[i] = self._moved_exactly(i, total, rows, ordered)
+            found[large] = part._ordered(total, rows, object) if ordered else part._equal(total, rows, object)
         return found, scale
 
-    def _equal(self, total: Ints, rows: int) -> Ints:
-        size = self.sizes[self.owners]
-        expected = size * total[self.codes]
+    def _equal(self, total: Ints, rows: int, kind: type = np.int64) -> NDArray[Any]:
+        sizes: NDArray[Any] = self.sizes.astype(kind)
+        expected = sizes[self.owners] * total[self.codes]
         # Values that the class lacks are the whole table's rows less those of the values that it has.
-        return self._sums(np.abs(self.counts * rows - expected) - expected) + self.sizes * rows
+        excess: NDArray[Any] = np.abs(self.counts.astype(kind) * rows - expected) - expected
+        moved: NDArray[Any] = self._sums(excess) + sizes * rows
+        return moved
 
-    def _ordered(self, total: Ints, rows: int) -> Ints:
+    def _ordered(self, total: Ints, rows: int, kind: type = np.int64) -> NDArray[Any]:
         below = np.cumsum(total)  # rows of the table up to each value
         area = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(below)])
-        size, start = self.sizes[self.owners], self.codes
+        sizes: NDArray[Any] = self.sizes.astype(kind)
+        size, start = sizes[self.owners], self.codes
         running = np.cumsum(self.counts)
         before = np.concatenate([np.zeros(1, dtype=np.int64), running])[self.ends[:-1]]
-        height = (running - before[self.owners]) * rows
+        height = (running - before[self.owners]).astype(kind) * rows
         stop = np.append(start[1:], self.values)
         stop[self.ends[1:][self.distinct > 0] - 1] = self.values
         # Between two values of the class its share is constant, and that of the table crosses it once.
-        cross = np.searchsorted(below, -(-height // np.maximum(size, 1)), side="left")
-        cross = np.clip(cross, start, stop)
+        level = (-(-height // np.maximum(size, 1))).astype(np.int64)
+        cross = np.clip(np.searchsorted(below, level, side="left"), start, stop)
         under = (cross - start) * height - size * (area[cross] - area[start])
         over = size * (area[stop] - area[cross]) - (stop - cross) * height
         padded = np.append(start, 0)
         first = np.where(self.distinct > 0, area[padded[self.ends[:-1]]], 0)
-        return self._sums(under + over) + self.sizes * first
-
-    def _moved_exactly(self, place: int, total: Ints, rows: int, ordered: bool) -> int:
-        held = slice(self.ends[place], self.ends[place + 1])
-        own = np.zeros(self.values, dtype=np.int64)
-        own[self.codes[held]] = self.counts[held]
-        difference = own.astype(object) * rows - total.astype(object) * int(self.sizes[place])
-        return int(np.abs(np.cumsum(difference) if ordered else difference).sum())
+        moved: NDArray[Any] = self._sums(under + over) + sizes * first
+        return moved
 
 
 # Counts of sensitive values by column: a table with a row for each class, or the pairs that occur.

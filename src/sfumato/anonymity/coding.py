@@ -62,6 +62,8 @@ def coded_column(name: str, values: Any) -> Coded:
     own = getattr(values, "dtype", None)
     if isinstance(own, np.dtype):
         return _from_array(name, values.to_numpy())
+    if hasattr(values, "sparse"):
+        return coded_column(name, values.sparse.to_dense())
     if hasattr(values, "cat"):
         return _from_listed(name, values.cat.codes.to_numpy(), values.cat.categories.tolist())
     if series.dtype == nw.Datetime:
@@ -124,7 +126,8 @@ def _from_polars(name: str, series: "pl.Series") -> Coded:
         if infinite:
             raise InvalidParameter(f"column {name!r} must be finite, but {infinite} of its rows are infinite")
     elif kind == pl.Datetime:
-        series = series.cast(pl.Datetime("us", kind.time_zone))  # type: ignore[attr-defined]
+        zoned = kind.time_zone is not None  # type: ignore[attr-defined]
+        series = series.cast(pl.Datetime("us", "UTC" if zoned else None))
     elif kind == pl.Object:
         return _from_objects(name, series.to_list())
     elif not (kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Date, pl.Null)):
@@ -151,7 +154,8 @@ def _from_polars(name: str, series: "pl.Series") -> Coded:
     else:
         ranks = series.rank("dense").cast(pl.Int64) - 1
     codes = ranks.fill_null(len(values)).to_numpy().astype(np.int32)
-    return _with_null(name, codes, values, present, ordered)
+    found = _with_null(name, codes, values, present, ordered)
+    return _in_utc(found) if kind == pl.Datetime and zoned else found
 
 
 def _with_null(

@@ -48,7 +48,7 @@ def datafly(
     """
     lattice = Lattice(rows, hierarchies, goals, suppression)
     node = (0,) * len(lattice.levels)
-    while not lattice.serves(lattice.judged(node)):
+    while not lattice.serves(lattice.judged(node).suppressed):
         shown = [
             (-len(levels.labels[level]), j)
             for j, (levels, level) in enumerate(zip(lattice.levels, node, strict=True))

@@ -3,11 +3,13 @@
 Each metric has a lower bound that never falls when levels rise. The search looks at the open levels with the
 least bound first, and ends when no open bound is below the best that was found, whatever the goals are.
 
-Where levels that serve still do when they rise (`Lattice.closed`), levels that do not serve close all below
-them. After each such find the search climbs towards the top by bisection, to close as many as it can [EEJ09].
+Levels that suppress too many rows by the goals for which that number never rises with the levels
+(`Judged.barred`) close all below them. After each such find the search climbs towards the top by bisection,
+to close as many as it can [EEJ09].
 
 With suppression no metric but the height is monotone: higher levels may bring back rows that were suppressed.
 So all levels that serve are candidates, not only the minimal ones, and only a bound closes them.
+Proofs: docs/proofs/anonymity.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,10 +94,12 @@ class _Search:
         self.lattice, self.metric = lattice, metric
         shape = tuple(height + 1 for height in lattice.heights)
         self.top: Node = lattice.heights
-        self.done = np.zeros(shape, dtype=bool)
-        # 1 where levels are known to serve, -1 where they are known not to.
-        self.known = np.zeros(shape, dtype=np.int8)
+        # The climb takes the cheapest rise of a column: what is barred there lies above most that is.
+        self.costs = lattice.mean_losses if metric == "loss" else lattice.log_pairs
+        # Nothing that serves has a metric below this; infinity where nothing is left to find.
         self.bound = self._first_bounds(shape)
+        # 1 where levels are known not to be barred, -1 where they are known to be.
+        self.known = np.zeros(shape, dtype=np.int8)
         self.found: Judged | None = None
         # Nothing above levels that serve is better: the metric rises, and no row comes back.
         self.rising = lattice.most == 0 or metric == "height"
@@ -105,7 +109,7 @@ class _Search:
             node = self._next()
             if node is None:
                 break
-            if not self._look(node) and self.lattice.closed:
+            if self._barred(node):
                 self._climb(node)
         return self.found
 
@@ -120,56 +124,55 @@ class _Search:
         return total
 
     def _next(self) -> Node | None:
-        open_bounds = np.where(self.done, np.inf, self.bound)
-        place = int(np.argmin(open_bounds))
-        least = float(open_bounds.flat[place])
+        place = int(np.argmin(self.bound))
+        least = float(self.bound.flat[place])
         if not np.isfinite(least) or (self.found is not None and least > self._key(self.found)[0] + _TIE):
             return None
-        return tuple(int(i) for i in np.unravel_index(place, self.done.shape))
+        return tuple(int(i) for i in np.unravel_index(place, self.bound.shape))
 
-    def _look(self, node: Node) -> bool:
+    def _barred(self, node: Node) -> bool:
+        """Looks at levels, and tells whether these and all below them suppress too many rows."""
         judged = self.lattice.judged(node)
-        self.done[node] = True
         above = tuple(slice(level, None) for level in node)
         below = tuple(slice(None, level + 1) for level in node)
         if self.metric == "discernibility":
             np.maximum(self.bound[above], judged.pairs, out=self.bound[above])
-        serves = self.lattice.serves(judged)
+        self.bound[node] = np.inf
+        serves = self.lattice.serves(judged.suppressed)
         if serves and (self.found is None or self._key(judged) < self._key(self.found)):
             self.found = judged
         if serves and self.rising:
-            self.done[above] = True
-        if self.lattice.closed:
-            if serves:
-                self.known[above] = 1
-            else:
-                self.known[below] = -1
-                self.done[below] = True
-        return serves
+            self.bound[above] = np.inf
+        if self.lattice.serves(judged.barred):
+            self.known[above] = 1
+            return False
+        self.known[below] = -1
+        self.bound[below] = np.inf
+        return True
 
     def _climb(self, node: Node) -> None:
-        """Bisects a chain from levels that do not serve to the top, to close all below the last of them."""
+        """Bisects a chain from barred levels to the top, to close all below the last of them."""
         chain = self._chain(node)
         low, high = 0, len(chain)
         while high - low > 1:
             middle = (low + high) // 2
             known = int(self.known[chain[middle]])
-            if known == 1 or (known == 0 and self._look(chain[middle])):
-                high = middle
-            else:
+            if known == -1 or (known == 0 and self._barred(chain[middle])):
                 low = middle
+            else:
+                high = middle
 
     def _chain(self, node: Node) -> list[Node]:
-        """One level at a time to the top, by the column that then loses least."""
+        """One level at a time to the top, by the column that then costs least."""
         chain = [node]
         while chain[-1] != self.top:
             here = chain[-1]
-            losses = [
-                (float(self.lattice.mean_losses[j][level + 1] - self.lattice.mean_losses[j][level]), j)
+            rises = [
+                (float(self.costs[j][level + 1] - self.costs[j][level]), j)
                 for j, level in enumerate(here)
                 if level < self.top[j]
             ]
-            raised = min(losses)[1]
+            raised = min(rises)[1]
             chain.append(tuple(level + (j == raised) for j, level in enumerate(here)))
         return chain
 

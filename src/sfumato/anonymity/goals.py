@@ -120,8 +120,8 @@ class Closeness:
         rows included, is at most t. For ordered values it is
         :math:`\frac{1}{m-1} \sum_i |\sum_{j \le i} (q_j - p_j)|` with the m values of the table in order,
         null the last; at equal distances it is :math:`\frac12 \sum_j |q_j - p_j|`. Compared exactly. No
-        differential privacy. It stays met when classes that meet it merge, but not when one joins that does
-        not; docs/proofs/anonymity.md.
+        differential privacy. Measured against the kept rows alone a class may be farther than t. It stays met
+        when classes that meet it merge, but not when one joins that does not; docs/proofs/anonymity.md.
 
     Args:
         column: the sensitive column.

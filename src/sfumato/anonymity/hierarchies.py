@@ -7,10 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sfumato.anonymity.levels import MISSING, TOP, Hierarchy, Level, Levels, levels_from, no_loss, text
-from sfumato.anonymity.ranges import MOST_LEVELS, Cuts, Ranges
-from sfumato.anonymity.rows import cell
-from sfumato.anonymity.tree import Tree, leaf
+from sfumato.anonymity.levels import (
+    MISSING,
+    MOST_LEVELS,
+    TOP,
+    Hierarchy,
+    Level,
+    Levels,
+    levels_from,
+    no_loss,
+    text,
+)
+from sfumato.anonymity.ranges import Cuts, Ranges
+from sfumato.anonymity.tree import Tree, leaf, leaf_of
 from sfumato.checks import keep, shown, whole
 from sfumato.errors import InvalidParameter
 
@@ -87,7 +96,8 @@ class Dates:
     """Dates as days, months, quarters, years and decades: 2024-05-13, 2024-05, 2024-Q2, 2024, 2020s, "*".
 
     Level 0 shows the first of `levels`: with "day" a time of day is never shown, with "month" no day is.
-    Takes dates, datetimes and ISO 8601 text. A cell that is missing shows "null" up to the top.
+    Takes dates, datetimes and ISO 8601 text. A time with a zone counts as its day in UTC. A cell that is
+    missing shows "null" up to the top.
 
     Guarantee:
         Periods are those of the calendar and never read from the table. Each level joins periods of the
@@ -173,7 +183,7 @@ class Listed:
                 words = f"got {len(row)} in row {place} and {len(given[0])} in row 1"
                 raise InvalidParameter(f"rows must have equally many labels, {words}")
             labels = tuple(leaf(label) for label in row)
-            if not all(isinstance(label, str) and label for label in labels):
+            if not isinstance(labels[0], str) or not all(isinstance(one, str) and one for one in labels[1:]):
                 raise InvalidParameter(f"rows must hold text, got {shown(row)} as row {place}")
             read.append(tuple(map(str, labels)))
         values = [row[0] for row in read]
@@ -186,15 +196,14 @@ class Listed:
     def levels_of(self, values: Sequence[object], name: str = "column") -> Levels:
         """The distinct values of a column at each level."""
         listed = {row[0]: row for row in self.rows}
-        texts = [None if value is None else cell(value) for value in values]
+        texts = [None if value is None else leaf_of(value, listed) for value in values]
         wrong = sum(one is not None and one not in listed for one in texts)
         if wrong:
             words = f"has {wrong} distinct values that its hierarchy does not list"
             raise InvalidParameter(f"column {name!r} {words}: add them to it")
         height = len(self.rows[0])
-        while height > 2 and all(row[height - 1] == TOP for row in self.rows):
+        while height > 1 and all(row[height - 1] == TOP for row in self.rows):
             height -= 1  # the top is added below
-        height -= height == 2 and all(row[1] == TOP for row in self.rows)
         used = [listed[one] for one in texts if one is not None]
         made = []
         for level in range(height):
@@ -223,19 +232,14 @@ def _natural(value: object) -> bool:
 
 
 def _date(value: object) -> datetime.date | None:
-    if isinstance(value, datetime.datetime):
-        return value.date()
-    if isinstance(value, datetime.date):
-        return value
-    if not isinstance(value, str):
+    try:
+        if isinstance(value, str):
+            value = datetime.datetime.fromisoformat(value)
+        if isinstance(value, datetime.datetime):
+            return (value if value.tzinfo is None else value.astimezone(datetime.UTC)).date()
+    except (ValueError, OverflowError):
         return None
-    for read in (datetime.date.fromisoformat, datetime.datetime.fromisoformat):
-        try:
-            found = read(value)
-        except ValueError:
-            continue
-        return found.date() if isinstance(found, datetime.datetime) else found
-    return None
+    return value if isinstance(value, datetime.date) else None
 
 
 def _first(unit: str, day: datetime.date) -> datetime.date:

@@ -30,11 +30,13 @@ class Judged:
     """What one level of each column keeps and loses.
 
     `loss` and `discernibility` count suppressed rows in full. `pairs` is the sum of the squared sizes of
-    all classes, suppressed ones too: it never falls when levels rise.
+    all classes, suppressed ones too: it never falls when levels rise. `barred` is the part of the suppressed
+    rows that never grows when levels rise.
     """
 
     node: Node
     suppressed: int
+    barred: int
     loss: float
     discernibility: int
     pairs: int
@@ -47,6 +49,11 @@ class _Counts:
     codes: NDArray[np.int32]
     sizes: NDArray[np.int64]
     sensitive: Mapping[str, ClassCounts]
+
+    @property
+    def entries(self) -> int:
+        """How many counts there are: what they cost to hold and to add up."""
+        return len(self.sizes) + sum(len(table.counts) for table in self.sensitive.values())
 
 
 class Lattice:
@@ -83,10 +90,12 @@ class Lattice:
         """How many choices there are."""
         return prod(height + 1 for height in self.heights)
 
-    @property
-    def closed(self) -> bool:
-        """Whether levels that serve still do when any of them rises: what was suppressed spoils nothing."""
-        return self.most == 0 or self.checker.monotone
+    @cached_property
+    def lasting(self) -> Checker:
+        """The goals by which higher levels suppress no more rows: with suppression only monotone ones."""
+        if self.most == 0 or self.checker.monotone:
+            return self.checker
+        return Checker(self.rows, [goal for goal in self.checker.goals if goal.monotone])
 
     @cached_property
     def mean_losses(self) -> tuple[NDArray[np.float64], ...]:
@@ -97,15 +106,25 @@ class Lattice:
             means.append(np.array(cells) @ coded.counts / self.rows.n)
         return tuple(means)
 
-    def serves(self, judged: Judged) -> bool:
-        """Whether no more rows are suppressed than may be, and not all."""
-        return judged.suppressed <= self.most and judged.suppressed < self.rows.n
+    @cached_property
+    def log_pairs(self) -> tuple[NDArray[np.float64], ...]:
+        """For each column alone the logarithm of the sum of its squared group sizes at each level."""
+        found = []
+        for coded, levels in zip(self.rows.quasi, self.levels, strict=True):
+            sizes = [np.bincount(codes, weights=coded.counts) for codes in levels.codes]
+            found.append(np.log([each @ each for each in sizes]))
+        return tuple(found)
+
+    def serves(self, suppressed: int) -> bool:
+        """Whether so many suppressed rows are no more than may be, and not all."""
+        return suppressed <= self.most and suppressed < self.rows.n
 
     def judged(self, node: Node) -> Judged:
         """What these levels keep and lose."""
         counts = self._counts(node)
-        met = self._met(counts)
         sizes, width = counts.sizes, len(node)
+        lasting = self._met(counts, self.lasting)
+        met = lasting if self.lasting is self.checker else self._met(counts, self.checker)
         kept = sizes[met]
         lost = np.zeros(len(kept))
         for j, level in enumerate(node):
@@ -114,6 +133,7 @@ class Lattice:
         return Judged(
             node,
             suppressed,
+            self.rows.n - int(sizes[lasting].sum()),
             float(kept @ lost + suppressed * width) / (self.rows.n * width),
             int(kept @ kept) + self.rows.n * suppressed,
             int(sizes @ sizes),
@@ -153,9 +173,9 @@ class Lattice:
     def _sizes(self, node: Node) -> list[int]:
         return [len(levels.labels[level]) for levels, level in zip(self.levels, node, strict=True)]
 
-    def _met(self, counts: _Counts) -> NDArray[np.bool_]:
-        met = counts.sizes >= self.checker.k
-        if self.checker.sizes_only or not met.any():
+    def _met(self, counts: _Counts, checker: Checker) -> NDArray[np.bool_]:
+        met = counts.sizes >= checker.k
+        if checker.sizes_only or not met.any():
             return met
         # Sensitive values are counted only where sizes leave the answer open.
         open_ = np.flatnonzero(met)
@@ -167,14 +187,14 @@ class Lattice:
             tables[name] = ClassCounts(
                 len(open_), table.values, owners, table.codes[held], table.counts[held]
             )
-        met[open_] = self.checker.met_tables(counts.sizes[open_], tables)
+        met[open_] = checker.met_tables(counts.sizes[open_], tables)
         return met
 
     def _counts(self, node: Node) -> _Counts:
         if node in self._held:
             return self._held[node]
         below = [
-            (len(counts.sizes), held)
+            (counts.entries, held)
             for held, counts in self._held.items()
             if all(low <= high for low, high in zip(held, node, strict=True))
         ]
@@ -184,9 +204,9 @@ class Lattice:
         else:
             found = self._risen(self._finest, (0,) * len(node), node)
         # Coarse tables are small: many are held for the price of the finest.
-        room = 2 * len(self._finest.sizes)
+        room = 2 * self._finest.entries
         self._held[node] = found
-        while len(self._held) > _HELD or sum(len(held.sizes) for held in self._held.values()) > room:
+        while len(self._held) > _HELD or sum(held.entries for held in self._held.values()) > room:
             self._held.pop(next(iter(self._held)))
         return found
 

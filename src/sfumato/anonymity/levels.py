@@ -14,6 +14,8 @@ from sfumato.errors import InvalidParameter
 
 # What is shown where a value is hidden altogether, and where there was none.
 TOP, MISSING = "*", "null"
+# Of one hierarchy; a column of so many levels is not read by people any more.
+MOST_LEVELS = 60
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from sfumato.anonymity.partition import class_sizes, classes_of
 from sfumato.anonymity.risk import Risk, class_histogram
 from sfumato.anonymity.rows import Coded, Rows, rows_of
 from sfumato.checks import readable
+from sfumato.errors import InvalidParameter
 from sfumato.release import printable
 
 # Recursive diversity is told for places up to this one.
@@ -126,7 +127,13 @@ class Measures:
 
     def column(self, name: str) -> SensitiveMeasures:
         """What was found of a sensitive column."""
-        return next(found for found in self.sensitive if found.column == name)
+        for found in self.sensitive:
+            if found.column == name:
+                return found
+        listed = ", ".join(repr(found.column) for found in self.sensitive) or "none"
+        raise InvalidParameter(
+            f"name must be of a sensitive column that was measured ({listed}), got {name!r}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers in JSON's types."""
@@ -211,9 +218,9 @@ def measures_of(rows: Rows, classes: NDArray[Any], count: int) -> Measures:
 
 def _sensitive(coded: Coded, classes: NDArray[Any], count: int, codes: NDArray[Any]) -> SensitiveMeasures:
     # Only values of these rows: the others may have been on suppressed rows.
-    held, codes = np.unique(codes, return_inverse=True)
-    found = ClassCounts.of(classes, count, codes.reshape(-1), len(held))
-    total = np.bincount(codes.reshape(-1), minlength=len(held)).astype(np.int64)
+    codes, held = classes_of([codes], [len(coded.values)])
+    found = ClassCounts.of(classes, count, codes, len(held))
+    total = class_sizes(codes, len(held))
     rows = int(total.sum())
     distinct = int(found.distinct.min())
     expected = found.sizes[found.owners] * total[found.codes].astype(np.float64)

@@ -8,12 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
-from sfumato.anonymity.levels import MISSING, Level, Levels, levels_from, no_loss, text
+from sfumato.anonymity.levels import MISSING, MOST_LEVELS, Level, Levels, levels_from, no_loss, text
 from sfumato.anonymity.rows import cell
 from sfumato.checks import Number, compact, exact, keep, positive, shown, whole
 from sfumato.errors import InvalidParameter
 
-MOST_LEVELS = 60
 # Float64 decides in which range a number lies, unless it is so near to an end, for the sizes involved.
 _NEAR = 1e-12
 
@@ -165,7 +164,7 @@ def _places(numbers: Sequence[Number], origin: Fraction, width: Fraction) -> lis
     if origin.denominator == width.denominator == 1 and len(wholes) == len(numbers):
         start, size = origin.numerator, width.numerator
         return [(number - start) // size for number in wholes]
-    start_float, size_float = float(origin), float(width)
+    start_float, size_float = _nearest_float(origin), _nearest_float(width)
     return [_place(number, origin, width, start_float, size_float) for number in numbers]
 
 
@@ -193,6 +192,14 @@ def _between(
     return label, lambda place: lost
 
 
+def _nearest_float(number: Fraction) -> float:
+    """The float next to a number, infinity if it is beyond all of them."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _above(numbers: Sequence[Number], cuts: Sequence[Fraction]) -> list[int]:
     """How many cuts are at or below each number, exactly."""
     if all(type(number) is int for number in numbers):
@@ -206,10 +213,8 @@ def _above(numbers: Sequence[Number], cuts: Sequence[Fraction]) -> list[int]:
 
 def _least_float(cut: Fraction) -> float:
     """The smallest float that is at least `cut` when it is read from its shortest decimal form."""
-    if abs(cut) >= 2**1023:
-        return math.copysign(math.inf, cut)
-    least = math.nextafter(float(cut), -math.inf)
-    while exact("value", least) < cut:
+    least = math.nextafter(_nearest_float(cut), -math.inf)
+    while math.isfinite(least) and exact("value", least) < cut:
         least = math.nextafter(least, math.inf)
     return least
 

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anonymity.partition import classes_of
 from sfumato.anonymity.rows import Coded, coded_column
 from sfumato.errors import InvalidParameter, NotSupported, SchemaMismatch
 
 # Names of columns, each with its kind where it is one that a plan knows.
 Columns = tuple[tuple[str, str | None], ...]
 STAR = "*"
+# Keys below this can be multiplied and added to without an overflow.
+_WIDEST = 2**62
 
 
 def eager(table: Any) -> Any:
@@ -94,17 +97,29 @@ def _kind_of_array(values: Any) -> str | None:
 def by_content(
     table: Any,
     names: Sequence[str],
+    coded: Mapping[str, NDArray[np.int32]],
     classes: NDArray[Any] | None = None,
     kept: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """The kept rows by class, then by what these columns hold: no trace of the order in which rows came."""
-    # The last key decides first.
-    keys = [_sortable(table, name) for name in reversed(names)] + ([] if classes is None else [classes])
-    if not keys:
-        return np.arange(_height(table)) if kept is None else kept
-    if kept is None:
-        return np.lexsort(keys)
-    return kept[np.lexsort([key[kept] for key in keys])]
+    """The kept rows by class, then by what these columns hold: no trace of the order in which rows came.
+
+    `coded` has the codes of columns that are known already.
+    """
+    rows = np.arange(_height(table)) if kept is None else kept
+    key, span = np.zeros(len(rows), dtype=np.int64), 1
+    for name in (None, *names):
+        column = classes if name is None else coded[name] if name in coded else _sortable(table, name)
+        if column is None:
+            continue
+        codes = column if kept is None else column[kept]
+        many = int(codes.max(initial=0)) + 1
+        if span * many >= _WIDEST:
+            found, distinct = classes_of([key], [span])
+            key, span = found.astype(np.int64), len(distinct)
+        # In one number, which is sorted several times as fast as one column after another.
+        key = key * many + codes
+        span *= many
+    return rows[np.argsort(key, kind="stable")]
 
 
 def _height(table: Any) -> int:
@@ -115,7 +130,7 @@ def _sortable(table: Any, name: str) -> NDArray[Any]:
     values = table[name] if isinstance(table, Mapping) else table[name].to_native()
     try:
         coded: Coded = coded_column(name, values)
-    except (InvalidParameter, SchemaMismatch):
+    except Exception:  # libraries refuse what they do not know in ways of their own
         # Lists, infinities and mixtures have no order of their own, but their texts do.
         texts = values.tolist() if hasattr(values, "tolist") else list(values)
         return np.unique(np.array([repr(text) for text in texts], dtype=np.str_), return_inverse=True)[1]
@@ -134,7 +149,7 @@ def released(
         shown: for each generalised column its labels, and the place of the label of every row.
     """
     if isinstance(table, Mapping):
-        return {name: _picked(table[name], order, shown.get(name)) for name in names}
+        return {name: _picked(name, table[name], order, shown.get(name)) for name in names}
     import narwhals as nw
 
     some = table.select(*names)[order]
@@ -145,22 +160,25 @@ def released(
         labels, places = shown[name]
         listed = nw.new_series(name, list(labels), nw.String, backend=table.implementation)
         columns.append(listed[places[order]])
-    if not columns:
-        return _bare(some.to_native())
     if some.implementation.is_pandas_like():
         # By place: pandas would match rows by their index.
-        native = some.to_native().reset_index(drop=True)
+        native = _bare(some.to_native())
         for series in columns:
             native[series.name] = series.to_native().array
+        # What is noted of the whole table may name people, or tell how many rows there were.
+        native.attrs = {}
         return native
-    return some.with_columns(*columns).to_native()
+    native = some.with_columns(*columns).to_native()
+    return native.replace_schema_metadata(None) if some.implementation.is_pyarrow() else native
 
 
 def _bare(native: Any) -> Any:
     return native.reset_index(drop=True) if hasattr(native, "reset_index") else native
 
 
-def _picked(values: Any, order: NDArray[np.int64], labels: tuple[Sequence[str], Any] | None) -> Any:
+def _picked(
+    name: str, values: Any, order: NDArray[np.int64], labels: tuple[Sequence[str], Any] | None
+) -> Any:
     import narwhals as nw
 
     if labels is not None:
@@ -174,4 +192,6 @@ def _picked(values: Any, order: NDArray[np.int64], labels: tuple[Sequence[str], 
         return kind(values[place] for place in order.tolist())
     if nw.dependencies.is_into_series(values):
         return _bare(nw.from_native(values, series_only=True)[order].to_native())
+    if not hasattr(values, "take"):
+        raise SchemaMismatch(f"column {name!r} must be an array, got {type(values).__name__}")
     return values.take(order)

@@ -8,8 +8,8 @@ from typing import Any
 
 from sfumato.anonymity.coding import Coded, coded_column
 from sfumato.checks import shown
-from sfumato.data.memory_table import columns_of
-from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.data.memory_table import DISTINCT, columns_of, named
+from sfumato.errors import InvalidParameter, NotSupported, SchemaMismatch
 
 __all__ = ["Coded", "Rows", "cell", "coded_column", "rows_of"]
 
@@ -43,10 +43,10 @@ def rows_of(table: Any, quasi: Sequence[str], sensitive: Sequence[str] = ()) -> 
 
     Raises:
         InvalidParameter: a column is not there or named twice, the table is empty, a number is infinite.
-        SchemaMismatch: a column holds no numbers, booleans, text or dates, or mixes them.
+        SchemaMismatch: a column holds no numbers, booleans, text or dates, or mixes them; two have one name.
         NotSupported: the table lies in an engine; its rows are published one by one, so it must be in memory.
     """
-    first, second = _names("quasi", quasi), _names("sensitive", sensitive)
+    first, second = column_names("quasi", quasi), column_names("sensitive", sensitive)
     if not first:
         raise InvalidParameter("quasi must name at least one column, got none")
     twice = sorted({name for name in (*first, *second) if (*first, *second).count(name) > 1})
@@ -63,7 +63,8 @@ def rows_of(table: Any, quasi: Sequence[str], sensitive: Sequence[str] = ()) -> 
     return Rows(tuple(coded[name] for name in first), tuple(coded[name] for name in second))
 
 
-def _names(argument: str, names: object) -> tuple[str, ...]:
+def column_names(argument: str, names: object) -> tuple[str, ...]:
+    """Names of columns as a tuple, or InvalidParameter by the name of the argument."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise InvalidParameter(f"{argument} must be a list of column names, got {argument}={shown(names)}")
     for name in names:
@@ -79,6 +80,8 @@ def _columns(table: Any) -> Mapping[str, Any]:
         return columns_of(table)
     try:
         frame = nw.from_native(table)
+    except nw.exceptions.DuplicateError:
+        raise SchemaMismatch(DISTINCT) from None
     except TypeError:
         raise InvalidParameter(
             "table must be a pandas, Polars or PyArrow table or a mapping of arrays, "
@@ -91,7 +94,10 @@ def _columns(table: Any) -> Mapping[str, Any]:
                 "published row by row: read it into memory first"
             )
         frame = frame.collect()
-    return {str(name): frame[name].to_native() for name in frame.columns}
+    try:
+        return named([(str(column.name), column.to_native()) for column in frame.iter_columns()])
+    except nw.exceptions.DuplicateError:
+        raise SchemaMismatch(DISTINCT) from None
 
 
 def cell(value: object) -> str:

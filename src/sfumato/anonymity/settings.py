@@ -13,6 +13,7 @@ from sfumato.anonymity.goals import (
     KAnonymity,
     RecursiveDiversity,
 )
+from sfumato.anonymity.rows import column_names
 from sfumato.checks import compact, exact, keep, one_of, shown
 from sfumato.errors import InvalidParameter
 
@@ -53,12 +54,15 @@ class Settings:
     metric: str = "loss"
 
     def __post_init__(self) -> None:
-        roles = {name: _names(name, getattr(self, name)) for name in ("quasi", "sensitive", "identifiers")}
+        roles = {
+            name: column_names(name, getattr(self, name)) for name in ("quasi", "sensitive", "identifiers")
+        }
         if not roles["quasi"]:
             raise InvalidParameter("quasi must name at least one column, got quasi=()")
-        if not self.goals:
+        goals = listed_goals(None, self.goals)
+        if not goals:
             raise InvalidParameter("goals must have at least one goal, or k be given, got neither")
-        about = tuple(name for goal in self.goals for name in goal.columns)
+        about = tuple(name for goal in goals for name in goal.columns)
         roles["sensitive"] = tuple(dict.fromkeys((*roles["sensitive"], *about)))
         _apart(roles)
         one_of("method", self.method, METHODS)
@@ -71,13 +75,22 @@ class Settings:
                 f"suppression must be in [0, 1], the share of rows that may be suppressed, "
                 f"got suppression={shown(self.suppression)}"
             )
-        hierarchies = dict(self.hierarchies)
-        for name in hierarchies:
+        given: object = self.hierarchies
+        if not isinstance(given, Mapping):
+            raise InvalidParameter(
+                f"hierarchies must be a mapping from columns to hierarchies, got hierarchies={shown(given)}"
+            )
+        hierarchies = dict(given)
+        for name, one in hierarchies.items():
             if name not in roles["quasi"]:
                 raise InvalidParameter(
                     f"hierarchies must be of quasi-identifiers ({', '.join(roles['quasi'])}), got {name!r}"
                 )
-        keep(self, **roles, goals=tuple(self.goals), suppression=share, hierarchies=hierarchies)
+            if not callable(getattr(one, "levels_of", None)):
+                raise InvalidParameter(
+                    f"hierarchies must be such as Ranges(width=5, levels=2), got {shown(one)} for {name!r}"
+                )
+        keep(self, **roles, goals=goals, suppression=share, hierarchies=hierarchies)
         self._check_method()
 
     def _check_method(self) -> None:
@@ -141,15 +154,6 @@ def goal_words(goal: Goal) -> str:
         case Closeness():
             return f"{goal.column} in each class within {compact(goal.t)} of the whole table (t-closeness)"
     return str(goal)
-
-
-def _names(argument: str, names: object) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise InvalidParameter(f"{argument} must be a list of column names, got {argument}={shown(names)}")
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidParameter(f"{argument} must be a list of column names, got {shown(name)} among them")
-    return tuple(names)
 
 
 def _apart(roles: Mapping[str, tuple[str, ...]]) -> None:

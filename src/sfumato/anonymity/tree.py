@@ -1,13 +1,14 @@
 """Trees of categories: which names lie under which."""
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from sfumato.anonymity.levels import MISSING, TOP, Level, Levels, levels_from, text
+from sfumato.anonymity.levels import MISSING, MOST_LEVELS, TOP, Level, Levels, levels_from, text
 from sfumato.anonymity.rows import cell
 from sfumato.checks import keep, shown
 from sfumato.errors import InvalidParameter
@@ -30,7 +31,7 @@ class Tree:
         missing: the label of missing cells.
 
     Raises:
-        InvalidParameter: a name has two parents or lies below itself, or the tree has no leaf.
+        InvalidParameter: a name has two parents or lies below itself, or the tree has no leaf or is too high.
 
     >>> tree = Tree({"Europe": ["Spain", "France"], "Asia": {"East": ["Japan", "Korea"]}})
     >>> tree.levels_of(["France", "Japan", "Korea"]).labels
@@ -50,6 +51,13 @@ class Tree:
         flat = all(isinstance(above, str) for above in self.names.values())
         pairs = self.names.items() if flat else _pairs(self.names)
         keep(self, names=_rooted(dict(_checked(pairs))))
+        # From the top nothing leads to what lies below itself.
+        lost = next((name for name in self.names if name not in self._depths), None)
+        if lost is not None:
+            raise InvalidParameter(f"a name must not lie below itself, as {shown(lost)} or one above it does")
+        if self.height > MOST_LEVELS:
+            words = f"at most {MOST_LEVELS} steps from a leaf to the top, got {self.height}"
+            raise InvalidParameter(f"a tree must have {words}")
         if self.missing in self._depths:
             raise InvalidParameter(f"missing must not be a name of the tree, got missing={self.missing!r}")
 
@@ -108,8 +116,8 @@ class Tree:
 
     def leaf_names(self, values: Sequence[object], name: str = "column") -> list[str | None]:
         """The leaf of each value of a column, None where it is missing; refuses values that are no leaves."""
-        found = [None if value is None else cell(value) for value in values]
         leaves = self._depths.keys() - self._below.keys()
+        found = [None if value is None else leaf_of(value, leaves) for value in values]
         unknown = sum(one is not None and one not in leaves for one in found)
         if unknown:
             words = f"has {unknown} distinct values that are no leaf of its tree"
@@ -153,14 +161,23 @@ class Tree:
 
 
 def leaf(name: object) -> object:
-    """A name as cells show it: numbers and dates may stand for themselves."""
-    return cell(name) if isinstance(name, int | float | Decimal | datetime.date) else name
+    """A name as cells show it: numbers and dates may stand for themselves, 1.0 for 1."""
+    if isinstance(name, Decimal):
+        digits = cell(name)
+        return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return cell(name) if isinstance(name, int | float | datetime.date) else name
+
+
+def leaf_of(value: object, leaves: Container[str]) -> str:
+    """The leaf that a value of a column is: what its cell shows, or the shortest form of a decimal."""
+    shown_ = cell(value)
+    return shown_ if shown_ in leaves else str(leaf(value))
 
 
 def _pairs(nested: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
-    open_: list[tuple[object, object]] = [(nested, TOP)]
+    open_: deque[tuple[object, object]] = deque([(nested, TOP)])
     while open_:
-        inside, above = open_.pop(0)
+        inside, above = open_.popleft()
         if isinstance(inside, Mapping):
             for name, under in inside.items():
                 yield name, above
@@ -186,14 +203,8 @@ def _checked(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, str]
 
 
 def _rooted(parents: dict[str, str]) -> dict[str, str]:
-    """The same tree with "*" at its top, or an error if it is no tree."""
+    """The same tree with "*" at its top."""
     tops = [name for name in dict.fromkeys(parents.values()) if name not in parents]
-    for name in parents:
-        walked = {name}
-        while (name := parents.get(name, TOP)) != TOP and name in parents:
-            if name in walked:
-                raise InvalidParameter(f"a name must not lie below itself, as {shown(name)} does here")
-            walked.add(name)
     first = [name for name, above in parents.items() if above == TOP]
     if TOP in tops and len(tops) == 1:
         # Nested names lie below "*"; a single one there, with names below it, is the top itself.

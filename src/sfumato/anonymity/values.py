@@ -34,5 +34,8 @@ class DistinctNumbers(Sequence[object]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.array!r}, null={self.null})"
+
     def __hash__(self) -> int:
         return hash(tuple(self))

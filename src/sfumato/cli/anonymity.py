@@ -5,7 +5,8 @@ from typing import Any
 import typer
 
 import sfumato
-from sfumato.cli.anonymize import Quasi, Sensitive, Table, Types, names_of, pair
+from sfumato.cli.anonymity_options import names_of, pair
+from sfumato.cli.anonymize import Quasi, Sensitive, Table, Types
 from sfumato.cli.options import Json, each_line, new_group
 from sfumato.cli.output import output, print_json, stages
 
@@ -42,7 +43,10 @@ def measure(
 
     if quasi is None:
         raise typer.BadParameter("give --quasi, the columns that others may know of a person")
-    roles: dict[str, Any] = {"quasi": names_of(quasi), "sensitive": names_of(sensitive)}
+    roles: dict[str, Any] = {
+        "quasi": names_of("--quasi", quasi),
+        "sensitive": names_of("--sensitive", sensitive),
+    }
     with stages("reading the table") as tell:
         stored = read_table(table)
         typed = stored.typed(

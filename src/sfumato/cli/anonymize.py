@@ -1,33 +1,42 @@
 """`sfumato anonymize`: coarsen a table until every class of its rows meets the goals, and report on it."""
 
+import fcntl
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 import sfumato
-from sfumato.checks import shown
-from sfumato.cli.options import Force, Json, each_line, number
+from sfumato.cli.anonymity_options import plan_of
+from sfumato.cli.options import Force, Json, each_line
 from sfumato.cli.output import grid_of, output, print_json, stages, warn
 from sfumato.cli.outputs import FORCE, folder_for, refusing
 from sfumato.cli.status import Refused
 from sfumato.errors import MissingExtra
 from sfumato.release import printable
-from sfumato.whole_files import write_file
+from sfumato.whole_files import in_place_of, write_file
+
+if TYPE_CHECKING:
+    from sfumato.anonymity import AnonymityPlan
 
 EXAMPLES = each_line(
     "Examples:",
     "  sfumato anonymize people.csv --quasi age,sex,postcode --k 10 -o out",
     "  sfumato anonymize people.csv --quasi age,sex --k 5 --sensitive illness \\",
     "      --diversity illness=3 --identifiers name,phone -o out",
+    "  sfumato anonymize people.csv --quasi age,sex --entropy illness=2.5 \\",
+    "      --recursive salary=3,2 --closeness illness=0.2 -o out",
     "  sfumato anonymize people.csv --plan anonymity.toml -o out",
     "",
     "The folder gets the table in the format that it came in, a report with what is",
     "not protected, and a summary in JSON. This is not differential privacy: the",
-    "report shows how to release the same table with it.",
+    "report shows how to release the same table with it. A name with a comma stands",
+    "in quotes: --quasi 'age,\"town, country\"'.",
     "",
     "Exit status: 0 done, 2 arguments, the plan or the table cannot be used, or no",
     "coarsening meets the goals.",
@@ -80,6 +89,18 @@ def anonymize(
         list[str] | None,
         typer.Option(metavar="COLUMN=L", help="So many different values in each class.", show_default=False),
     ] = None,
+    entropy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=L", help="As diverse as L equally frequent values.", show_default=False),
+    ] = None,
+    recursive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=C,L",
+            help="The top value below C times those from the L-th on.",
+            show_default=False,
+        ),
+    ] = None,
     closeness: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=T", help="Each class so near to the whole table.", show_default=False),
@@ -95,12 +116,24 @@ def anonymize(
     hierarchies: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file with [hierarchies.COLUMN] tables.")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What full-domain makes small: loss, discernibility or height.",
+            show_default="loss",
+        ),
+    ] = None,
     suppression: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Which share of rows may be suppressed.")
     ] = None,
     suppressed: Annotated[
         str | None,
         typer.Option(metavar="HOW", help="Suppressed rows: remove or star.", show_default="remove"),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help="Rows are sorted, or kept in their order.", show_default="sorted"),
     ] = None,
     types: Types = None,
     force: Force = False,
@@ -113,20 +146,10 @@ def anonymize(
     """
     from sfumato.anonymity.plan_file import read_anonymity
 
-    # The order in which they stand in the help.
-    given = (
-        quasi,
-        k,
-        sensitive,
-        identifiers,
-        diversity,
-        closeness,
-        method,
-        hierarchies,
-        suppression,
-        suppressed,
-        types,
-    )
+    choices = {"method": method, "metric": metric, "suppressed": suppressed, "order": order}
+    goals = {"diversity": diversity, "entropy": entropy, "recursive": recursive, "closeness": closeness}
+    roles = {"quasi": quasi, "sensitive": sensitive, "identifiers": identifiers}
+    given = (k, hierarchies, suppression, types, *choices.values(), *goals.values(), *roles.values())
     if folder is None:
         raise typer.BadParameter("give -o FOLDER, where the files go")
     if plan is not None:
@@ -135,92 +158,38 @@ def anonymize(
         with refusing():
             asked = read_anonymity(plan)
     else:
-        asked = _from_options(*given)
+        if quasi is None:
+            raise typer.BadParameter("give --quasi, or --plan")
+        asked = plan_of(roles, goals, choices, k, hierarchies, suppression, types)
     path = table if table is not None else asked.table
     if path is None:
         raise typer.BadParameter("give TABLE, or a plan that names one")
     _carry_out(asked, path, folder, force=force, as_json=as_json)
 
 
-def _from_options(
-    quasi: list[str] | None,
-    k: int | None,
-    sensitive: list[str] | None,
-    identifiers: list[str] | None,
-    diversity: list[str] | None,
-    closeness: list[str] | None,
-    method: str | None,
-    hierarchies: Path | None,
-    suppression: str | None,
-    suppressed: str | None,
-    types: list[str] | None,
-) -> Any:
-    from sfumato.anonymity import Closeness, DistinctDiversity
-    from sfumato.anonymity.hierarchy_file import read_hierarchies
-    from sfumato.anonymity.plan_file import AnonymityPlan
-    from sfumato.anonymity.settings import Settings, listed_goals
-
-    if quasi is None:
-        raise typer.BadParameter("give --quasi, or --plan")
-    wanted: list[Any] = []
-    for text in diversity or ():
-        name, most = pair("--diversity", text)
-        many = number("--diversity", most)
-        wanted.append(DistinctDiversity(name, int(many) if many.denominator == 1 else many))  # type: ignore[arg-type]
-    for text in closeness or ():
-        name, most = pair("--closeness", text)
-        wanted.append(Closeness(name, number("--closeness", most)))
-    found: Mapping[str, Any] = {}
-    if hierarchies is not None:
-        with refusing():
-            found = read_hierarchies(hierarchies)
-    options = {"method": method, "suppressed": suppressed}
-    settings = Settings(
-        quasi=names_of(quasi),
-        sensitive=names_of(sensitive),
-        identifiers=names_of(identifiers),
-        goals=listed_goals(k, wanted),
-        hierarchies=found,
-        suppression=number("--suppression", suppression or "0"),
-        **{key: value for key, value in options.items() if value is not None},
-    )
-    return AnonymityPlan(settings=settings, types=dict(pair("--type", text) for text in types or ()))
-
-
-def names_of(given: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of columns, with commas between them or in options of their own."""
-    return tuple(name.strip() for text in given or () for name in text.split(",") if name.strip())
-
-
-def pair(option: str, text: str) -> tuple[str, str]:
-    """A column and what is said of it."""
-    name, equals, value = text.rpartition("=")
-    if not (name and equals and value):
-        raise Refused(f"{option} must be COLUMN=VALUE, got {shown(text)}")
-    return name, value
-
-
-def _carry_out(asked: Any, path: Path, folder: Path, *, force: bool, as_json: bool) -> None:
+def _carry_out(asked: "AnonymityPlan", path: Path, folder: Path, *, force: bool, as_json: bool) -> None:
     from sfumato.anonymity.anonymizing import carried_out
     from sfumato.anonymity.hierarchies import Prefix, Tree
     from sfumato.anonymity.table_files import read_table, table_bytes
 
     settings = asked.settings
     notes: list[str] = []
-    with folder_for(folder), stages("reading the table") as tell:
-        stored = read_table(path)
-        words = [name for name, one in settings.hierarchies.items() if isinstance(one, Prefix | Tree)]
-        typed = stored.typed((*settings.quasi, *settings.sensitive), asked.types, words)
-        tell("anonymising")
+    with folder_for(folder):
+        with stages("reading the table"):
+            stored = read_table(path)
+            words = [name for name, one in settings.hierarchies.items() if isinstance(one, Prefix | Tree)]
+            typed = stored.typed((*settings.quasi, *settings.sensitive), asked.types, words)
+        # A search has a bar of its own, and two would write over each other.
         result = carried_out(typed, settings, stored=stored.frame)
-        files = {f"anonymized{stored.ending}": table_bytes(result.table, stored)}
-        tell("drawing the report")
-        page = _page(result, asked.title, path, notes)
-        if page is not None:
-            files[REPORT] = page
-        record = _record(result, path, folder, [*files, SUMMARY])
-        files[SUMMARY] = (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
-        _write(folder, files, force=force)
+        with stages("drawing the report") as tell:
+            page = _page(result, asked.title, path, notes)
+            tell("writing")
+            files = {f"anonymized{stored.ending}": table_bytes(result.table, stored)}
+            if page is not None:
+                files[REPORT] = page
+            record = _record(result, path, folder, [*files, SUMMARY])
+            files[SUMMARY] = (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
+            _write(folder, files, force=force)
     for note in notes:
         warn(note)
     if as_json:
@@ -240,14 +209,26 @@ def _page(result: Any, title: str, path: Path, notes: list[str]) -> bytes | None
 
 
 def _write(folder: Path, files: Mapping[str, bytes], *, force: bool) -> None:
-    """Write all files; none if one of them would replace another one unasked."""
-    with refusing():
+    """Write all files, the table last; none if one cannot be written, or would replace another unasked."""
+    with refusing(), _alone_in(folder), ExitStack() as all_there:
         for name, content in files.items():
             there = folder / name
-            if not force and there.exists() and there.read_bytes() != content:
+            if not force and os.path.lexists(there) and there.read_bytes() != content:
                 raise Refused(f"{there} exists already; {FORCE}")
         for name, content in files.items():
-            write_file(folder / name, content)
+            write_file(all_there.enter_context(in_place_of(folder / name)), content)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let no other process of this kind write to the folder, whose files would be mixed with these."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _record(result: Any, path: Path, folder: Path, files: Sequence[str]) -> dict[str, Any]:
@@ -259,10 +240,11 @@ def _print(result: Any, folder: Path, files: Sequence[str]) -> None:
     from sfumato.anonymity.settings import goal_words
 
     console = output()
-    kept, rows = result.after.rows, result.rows
+    after = result.after
+    classes = f"{after.classes:,} class{'es' * (after.classes > 1)}"
     console.print(
-        f"{kept:,} of {rows:,} rows are published, in {result.after.classes:,} classes of "
-        f"{result.after.k:,} rows or more; before, the smallest class had {result.before.k:,}.",
+        f"{after.rows:,} of {result.rows:,} row{'s' * (result.rows > 1)} published, in {classes} of "
+        f"{after.k:,} row{'s' * (after.k > 1)} or more; before, the smallest class had {result.before.k:,}.",
         soft_wrap=True,
     )
     for goal in result.settings.goals:

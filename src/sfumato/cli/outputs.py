@@ -44,12 +44,16 @@ def folder_for(folder: Path) -> Iterator[None]:
         if folder.exists() and not folder.is_dir():
             raise Refused(f"{folder} is a file; -o names the folder to write to")
         new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f".{os.getpid()}.probe"
+    # An interrupt may come at any line.
     try:
         with refusing():
-            probe = folder / f".{os.getpid()}.probe"
-            probe.write_bytes(b"")
-            probe.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                probe.write_bytes(b"")
+            finally:
+                with contextlib.suppress(OSError):
+                    probe.unlink()
         yield
     finally:
         if new:

@@ -40,8 +40,11 @@ class Attack:
 
     quasi: tuple[str, ...]
     column: str
-    # Classes of one value, the largest first.
+    # Classes of one value, the largest first, and at most so many as were asked for.
     exposed: tuple[Exposed, ...]
+    # How many such classes there are, and how many rows are in them.
+    classes_exposed: int
+    rows_exposed: int
     # The class in which one value has the largest share.
     surest: Exposed
     classes: int
@@ -50,14 +53,9 @@ class Attack:
     guessed: Fraction
     blind: Fraction
 
-    @property
-    def rows_exposed(self) -> int:
-        """How many rows are in classes of one value."""
-        return sum(one.rows for one in self.exposed)
 
-
-def homogeneity(table: Any, quasi: tuple[str, ...], column: str) -> Attack:
-    """The attack on one sensitive column, by the published table alone, as an intruder would do it.
+def homogeneity(table: Any, quasi: tuple[str, ...], column: str, *, most: int = 1_000) -> Attack:
+    """The attack on one sensitive column, by the published table alone; at most so many classes are listed.
 
     >>> found = homogeneity(TEXTBOOK, *TEXTBOOK_ROLES)
     >>> found.rows_exposed, found.exposed[0].value
@@ -71,7 +69,7 @@ def homogeneity(table: Any, quasi: tuple[str, ...], column: str) -> Attack:
     # The first of each class, once the most frequent value comes first.
     order = np.lexsort((found.codes, -found.counts, found.owners))
     firsts = order[np.searchsorted(found.owners[order], np.arange(len(keys)))]
-    best, most = found.codes[firsts], found.counts[firsts]
+    best, top = found.codes[firsts], found.counts[firsts]
 
     def exposed(place: int) -> Exposed:
         shown = zip(rows.quasi, keys[place].tolist(), strict=True)
@@ -79,18 +77,22 @@ def homogeneity(table: Any, quasi: tuple[str, ...], column: str) -> Attack:
             labels=tuple(cell(one.values[code]) for one, code in shown),
             value=cell(secret.values[int(best[place])]),
             rows=int(sizes[place]),
-            share=Fraction(int(most[place]), int(sizes[place])),
+            share=Fraction(int(top[place]), int(sizes[place])),
         )
 
-    alone = sorted(np.flatnonzero(most == sizes).tolist(), key=lambda place: (-sizes[place], place))
-    surest = max(range(len(keys)), key=lambda place: (most[place] / sizes[place], sizes[place], -place))
+    alone = np.flatnonzero(top == sizes)
+    largest = alone[np.argsort(-sizes[alone], kind="stable")][:most]
+    # The surest, of these the largest, of these the first.
+    surest = int(np.lexsort((np.arange(len(keys)), -sizes, -top / sizes))[0])
     return Attack(
         quasi=tuple(quasi),
         column=column,
-        exposed=tuple(exposed(place) for place in alone),
+        exposed=tuple(exposed(place) for place in largest.tolist()),
+        classes_exposed=len(alone),
+        rows_exposed=int(sizes[alone].sum()),
         surest=exposed(surest),
         classes=len(keys),
         rows=rows.n,
-        guessed=Fraction(int(most.sum()), rows.n),
+        guessed=Fraction(int(top.sum()), rows.n),
         blind=Fraction(int(secret.counts.max()), rows.n),
     )

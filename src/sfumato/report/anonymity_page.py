@@ -1,8 +1,8 @@
 """An anonymised table as a page for those who decide on its publication: goals, risks, losses, attacks."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sfumato
@@ -18,10 +18,10 @@ from sfumato.charts import svg
 from sfumato.charts.classes import class_sizes
 from sfumato.charts.theme import AXIS, BLUE, INK, PALE, VERMILION, WORDS
 from sfumato.checks import compact, readable
-from sfumato.errors import MissingExtra
 from sfumato.report import words
 from sfumato.report.anonymity_attack import TEXTBOOK, TEXTBOOK_ROLES, Attack, homogeneity
 from sfumato.report.anonymity_plan import private_release
+from sfumato.report.templating import template
 
 if TYPE_CHECKING:
     from sfumato.anonymity.anonymizing import Anonymized
@@ -33,6 +33,8 @@ _METHODS = {
     "full-domain": "optimal full-domain search: of all levels of the hierarchies the ones that lose least",
     "datafly": "Datafly: the column with the most labels is coarsened, one level at a time",
 }
+# So many classes that give their rows away are listed.
+SHOWN = 5
 _METRICS = {
     "loss": "the average loss of a cell",
     "discernibility": "the discernibility",
@@ -80,13 +82,15 @@ def anonymity_html(result: "Anonymized", *, title: str = "Anonymised table", pat
     '<!DOCTYPE html>'
     """
     settings, after = result.settings, result.after
-    own = _own_attack(result)
+    attacks = _attacks(result)
+    own = attacks[0] if attacks else None
     textbook = homogeneity(TEXTBOOK, *TEXTBOOK_ROLES)
     private = private_release(result.columns, settings.quasi, settings.sensitive, path=path, title=title)
-    page: str = _template().render(
+    page: str = template("anonymity.html").render(
         title=words.plain(title),
         version=sfumato.__version__,
-        k=f"{max(after.k, 1):,}",
+        least=f"{max(after.k, 1):,}",
+        k=f"{settings.k:,}",
         facts=_facts(result),
         quasi=[words.plain(name) for name in settings.quasi],
         goals=_goals(result),
@@ -98,10 +102,14 @@ def anonymity_html(result: "Anonymized", *, title: str = "Anonymised table", pat
         done=_done(result),
         columns=_columns(result),
         own=own,
+        other_attacks=[one for one in attacks[1:] if one.rows_exposed],
+        remedy="" if own is None else words.plain(f"--diversity {shlex.quote(f'{own.column}=2')}"),
+        overlapping=settings.method == "mondrian-relaxed",
         sure="" if own is None else f"{int(own.surest.share * own.surest.rows):,}",
         guessed="" if own is None else _percent(float(own.guessed)),
         blind="" if own is None else _percent(float(own.blind)),
         textbook=textbook,
+        listed=SHOWN,
         textbook_k=textbook.rows // textbook.classes,
         textbook_table=Grid(
             "Twelve fictional people", tuple(TEXTBOOK), tuple(zip(*TEXTBOOK.values(), strict=True)), ()
@@ -121,32 +129,11 @@ def anonymity_html(result: "Anonymized", *, title: str = "Anonymised table", pat
     return page.lstrip()
 
 
-def _template() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtra('a report needs the package jinja2: pip install "sfumato[charts]"') from error
-    return _compiled(jinja2)
-
-
-@cache
-def _compiled(jinja2: Any) -> Any:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sfumato.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cut"] = words.cut
-    return environment.get_template("anonymity.html")
-
-
-def _own_attack(result: "Anonymized") -> Attack | None:
-    """The attack on the sensitive column that is exposed most."""
+def _attacks(result: "Anonymized") -> list[Attack]:
+    """The attack on each sensitive column, that which is exposed most first."""
     settings = result.settings
-    found = [homogeneity(result.table, settings.quasi, name) for name in settings.sensitive]
-    return max(found, key=lambda one: (one.rows_exposed, one.surest.share), default=None)
+    found = [homogeneity(result.table, settings.quasi, name, most=SHOWN) for name in settings.sensitive]
+    return sorted(found, key=lambda one: (one.rows_exposed, one.surest.share), reverse=True)
 
 
 def _facts(result: "Anonymized") -> list[tuple[str, str]]:
@@ -200,8 +187,11 @@ def _reached(goal: Any, measures: Any) -> str:
         case EntropyDiversity():
             return _number(found.entropy)
         case RecursiveDiversity():
-            times = dict(found.recursive).get(goal.l)
-            return "no number of times" if times is None else f"above {_number(times)} times"
+            # Against all values it is a share; for places far down nothing is measured.
+            times = found.alpha if goal.l == 1 else dict(found.recursive).get(goal.l)
+            if times is None:
+                return "no others" if found.distinct < goal.l else "not measured"
+            return f"{_number(times)} times"
         case Closeness():
             ordered = goal.distance == "ordered" or (
                 goal.distance == "auto" and found.closeness_ordered is not None
@@ -242,11 +232,13 @@ def _secrets(result: "Anonymized", name: str) -> Grid:
 
 def _utility(result: "Anonymized") -> Grid:
     found = result.utility
+    gone = result.partition.suppressed
+    read = "0 % is the cell as it was, 100 % a cell that says nothing"
     rows = [
         (
             "average loss of a cell",
             _percent(found.gcp),
-            "0 % is the cell as it was, 100 % a cell that says nothing",
+            f"{read}, as those of the {gone:,} suppressed row{'s' * (gone > 1)}" if gone else read,
         )
     ]
     rows += [
@@ -255,7 +247,13 @@ def _utility(result: "Anonymized") -> Grid:
         if len(found.losses) > 1
     ]
     rows.append(
-        ("discernibility", f"{found.discernibility:,}", "squares of class sizes, summed up; fewer is better")
+        (
+            "discernibility",
+            f"{found.discernibility:,}",
+            "squares of class sizes, summed up"
+            + (f", and {result.rows:,} for each suppressed row" if gone else "")
+            + "; smaller is better",
+        )
     )
     if found.average_class_size is not None:
         rows.append(("class size over k", _number(found.average_class_size), "1 is the best that can be"))

@@ -8,12 +8,8 @@ from pathlib import PurePath
 
 FILL = "FILL IN"
 NUMBERS, WORDS, DATES = ("integer", "real"), ("text", "boolean"), ("date", "datetime")
-_READERS = {".parquet": "read_parquet", ".pq": "read_parquet"}
-_READERS |= dict.fromkeys((".arrow", ".feather", ".ipc"), "read_ipc")
-_TYPES = {"integer": "Int64", "real": "Float64", "boolean": "Boolean"}
-_TYPES |= {"text": "String", "date": "Date", "datetime": "Datetime"}
-# What TOML refuses in text, and what some editors take for the end of a line.
-_UNSAFE = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]"
+# What TOML refuses in text, what some editors take for the end of a line, and what turns text around.
+_UNSAFE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 _HEAD = """\
 # The same table with differential privacy.
 # No value of the table was looked at for this file. Complete what is
@@ -138,8 +134,8 @@ def _query(one: Asked, kinds: dict[str, str]) -> str:
 def _program(release: Release) -> Iterator[str]:
     names = dict(zip((name for name, _ in release.columns), _constants(release), strict=True))
     parts = len(release.asked)
-    yield "import polars as pl"
     yield "import sfumato as sf"
+    yield "from sfumato.data import files"
     yield ""
     yield f"# {FILL}, from public knowledge and never from the table:"
     yield 'NEIGHBOURS = ...  # "add-remove" or "substitution"'
@@ -153,9 +149,9 @@ def _program(release: Release) -> Iterator[str]:
     for name, kind in release.columns:
         given = {"boolean": "categories=(True, False)", "text": f"categories={names[name]}"}
         field = given.get(kind, f'bounds={names[name]}, nulls="drop"')
-        yield f"    {_quoted(name)}: sf.Field({field}),"
+        yield f"    {_quoted(name)}: sf.Field(kind={_quoted(kind)}, {field}),"
     yield "}"
-    yield from _reader(release)
+    yield f"table = files.read({_quoted(release.path)}, schema, columns=list(schema))"
     yield 'data = sf.Dataset(table, unit="row", neighbours=NEIGHBOURS, schema=schema)'
     yield "questions = ["
     kinds = dict(release.columns)
@@ -193,21 +189,6 @@ def _constants(release: Release) -> list[str]:
             bare += "_"
         found.append(bare)
     return found
-
-
-def _reader(release: Release) -> Iterator[str]:
-    path = _quoted(release.path)
-    suffix = PurePath(release.path).suffix.lower()
-    if suffix in _READERS:
-        yield f"table = pl.{_READERS[suffix]}({path})"
-        return
-    # Guessed from the cells, a code such as 007 would be a number.
-    yield "types = {"
-    for name, kind in release.columns:
-        yield f"    {_quoted(name)}: pl.{_TYPES[kind]},"
-    yield "}"
-    marks = ', separator="\\t"' if suffix in (".tsv", ".tab") else ""
-    yield f"table = pl.read_csv({path}, schema_overrides=types{marks})"
 
 
 def _stem(path: str) -> str:

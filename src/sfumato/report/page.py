@@ -4,17 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sfumato.charts import svg, values_with_intervals
 from sfumato.charts.theme import AXIS, BLUE, INK, PALE
-from sfumato.errors import MissingExtra
 from sfumato.release import Release
 from sfumato.report import words
 from sfumato.report.figures import Figure, figure
 from sfumato.report.meaning import meaning
 from sfumato.report.numbers import EMPTY, Group, Table, groups, table
+from sfumato.report.templating import template
 
 if TYPE_CHECKING:
     from sfumato.publication import Publication
@@ -75,10 +74,11 @@ def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -
     >>> html(Publication(title="Pay", results=(), **facts, **words, **cost))[:15]
     '<!DOCTYPE html>'
     """
-    template = _template()
+    # First, so that nothing is computed where the package for pages is missing.
+    form = template("report.html")
     sections = [_section(place, result) for place, result in enumerate(publication.results)]
     told = meaning(publication.price)
-    page: str = template.render(
+    page: str = form.render(
         publication=publication,
         title=words.plain(publication.title),
         about=[
@@ -112,30 +112,8 @@ def prepare() -> None:
     >>> prepare()
     """
     with suppress(Exception):  # `html` tells of what goes wrong
-        _template()
+        template("report.html")
         svg(values_with_intervals([{"label": "", "value": 0, "low": -1, "high": 1}]), alt="", prefix="none")
-
-
-def _template() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtra('a report needs the package jinja2: pip install "sfumato[charts]"') from error
-    return _compiled(jinja2)
-
-
-@cache
-def _compiled(jinja2: Any) -> Any:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sfumato.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.tests["name"] = lambda part: isinstance(part, words.Name)
-    environment.filters["plain"] = words.plain
-    return environment.get_template("report.html")
 
 
 def _section(place: int, result: "Result") -> Section:
