@@ -20,6 +20,7 @@ from sfumato.whole_files import write_file
 GROUPS = {
     "plan": ("new", "check", "preview", "schema"),
     "ledger": ("show", "verify", "export", "backup", "restore", "open", "allow", "renew", "retire"),
+    "anonymity": ("measure",),
     "lab": ("list", "figure", "all"),
 }
 ALL = [(name,) for name in COMMANDS] + [(group, name) for group, names in GROUPS.items() for name in names]
