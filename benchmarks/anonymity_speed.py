@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 from timing import finish, medians, show, verdict
 
+from sfumato.anonymity import anonymize
 from sfumato.anonymity.goals import DistinctDiversity, KAnonymity
 from sfumato.anonymity.mondrian import mondrian
 from sfumato.anonymity.partition import Partition
@@ -76,9 +77,12 @@ def speed(n: int, repeats: int, short: bool) -> None:
             "Mondrian, strict": lambda frame=frame: cut(frame),
             "Mondrian, relaxed": lambda frame=frame: cut(frame, relaxed=True),
             "Mondrian, strict, 3 illnesses": lambda frame=with_illness: cut_diverse(frame),
+            "anonymize, from table to table": lambda frame=frame: anonymize(frame, quasi=frame.columns, k=K),
         }
-        times = medians(contenders, repeats)
-        once = times["group-by of Polars"]
+        # By itself a group-by is faster than in turns with what needs much memory: the harder goal.
+        alone = {"group-by of Polars, by itself": contenders["group-by of Polars"]}
+        times = {**medians(alone, repeats), **medians(contenders, repeats)}
+        once = min(seconds for what, seconds in times.items() if "group-by" in what)
         rows = []
         for what, seconds in times.items():
             judged = verdict(seconds < TIMES * once, short=short) if what == "Mondrian, strict" else ""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sfumato.anonymity.levels import Hierarchy
 from sfumato.anonymity.rows import Coded, cell
 from sfumato.anonymity.values import DistinctNumbers
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -228,15 +231,25 @@ def _intervals(values: Sequence[Any], low: Codes, high: Codes, nulls: NDArray[np
     used = np.zeros(len(values), dtype=bool)
     used[low] = used[high] = True
     places = np.cumsum(used) - 1
-    shown = [values[code] for code in np.flatnonzero(used).tolist()]
-    # Whole numbers are most of all values, and `cell` asks seven times what one is.
-    texts = pl.Series(list(map(str if type(values[0]) is int and values[-1] is not None else cell, shown)))
+    texts = _texts(values, np.flatnonzero(used))
     first, last = texts.gather(places[low]), texts.gather(places[high])
     label = pl.when(pl.Series(low == high)).then(first).otherwise(pl.format("[{}, {}]", first, last))
     mixed = pl.when(pl.Series(nulls)).then(pl.format("{} or {}", pl.lit(cell(None)), label)).otherwise(label)
     one: dict[str, str] = {}
     # Equal labels as one object: there are many classes and few of them are told apart by one column.
     return tuple(one.setdefault(text, text) for text in pl.select(mixed).to_series().to_list())
+
+
+def _texts(values: Sequence[Any], codes: Ints) -> "pl.Series":
+    """What cells with these codes show."""
+    import polars as pl
+
+    if isinstance(values, DistinctNumbers) and values.array.dtype.kind == "i":
+        # Whole numbers are most of all values; null comes after them.
+        present = codes[codes < len(values.array)]
+        texts = pl.Series(values.array[present]).cast(pl.String)
+        return texts.extend(pl.Series([cell(None)] * (len(codes) - len(present)), dtype=pl.String))
+    return pl.Series([cell(values[code]) for code in codes.tolist()], dtype=pl.String)
 
 
 def _distinct(classes: Codes, codes: Codes, count: int, size: int) -> Ints:
