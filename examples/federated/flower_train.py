@@ -23,7 +23,7 @@ ASKED = 25
 
 
 def client_app(data) -> ClientApp:
-    """A client trains on its own images; its loss and its number of images never leave the server."""
+    """A client trains on its own images; its number of images reaches the server, which drops it."""
     app = ClientApp()
 
     @app.train()

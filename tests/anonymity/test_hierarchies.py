@@ -90,7 +90,7 @@ def test_the_loss_of_a_range_is_its_width_against_the_extent_of_the_table() -> N
 
 
 def test_cuts_are_open_beyond_their_ends() -> None:
-    levels = Ranges.of_cuts([[0, 18, 65], [18]]).levels_of([-3, 0, 17.5, 18, 65])
+    levels = Cuts([[0, 18, 65], [18]]).levels_of([-3, 0, 17.5, 18, 65])
     assert levels.labels[1] == ("< 0", "[0, 18)", "[18, 65)", ">= 65")
     assert levels.labels[2] == ("< 18", ">= 18")
     assert losses(levels, 0) == [0, 3 / 68, 21 / 68, 1]

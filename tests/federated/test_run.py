@@ -346,3 +346,19 @@ def test_a_ledger_for_something_else_is_refused_and_so_are_seeded_bits():
     with pytest.raises(InvalidParameter, match=r"^bits must be private when a ledger pays"):
         run.round(unread(), SeededBits(1))
     assert run.charged == 0
+
+
+def test_what_is_no_source_of_bits_or_no_list_of_updates_is_refused_before_the_charge():
+    run = Run(settings(), ZCDP(1))
+    with pytest.raises(InvalidParameter, match=r"^bits must be a source of bits"):
+        run.round(unread(), 3)
+    with pytest.raises(InvalidParameter, match=r"^updates must be a list of updates, got NoneType"):
+        run.round(None)
+    assert run.charged == 0
+
+
+def test_the_answer_of_a_round_with_another_bound_is_not_followed():
+    run, other = Run(settings(), ZCDP(1)), settings(bound=settings().bound * 2)
+    with pytest.raises(InvalidParameter, match=r"^answer must be the Round of the settings"):
+        run.follow(other.release([]))
+    assert run.aggregator == settings()

@@ -140,7 +140,7 @@ def test_a_bound_that_cannot_be_kept_is_not_followed(tmp_path):
     here = Run(settings(adaptive=FOLLOWS), ZCDP(3), file=file)
     answer = Run(settings(bound=1000), ZCDP(3)).round([UPDATE])
     here.charge()
-    with pytest.raises(InvalidParameter, match=r"^bound must be from lowest to highest"):
+    with pytest.raises(InvalidParameter, match=r"^answer must be the Round of the settings"):
         here.follow(answer)
     assert Run(settings(adaptive=FOLLOWS), ZCDP(3), file=file).aggregator == here.aggregator == here.start
 

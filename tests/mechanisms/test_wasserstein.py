@@ -198,6 +198,11 @@ class OneShotCount(Count):
         return made().event
 
 
+def test_a_ledger_refuses_the_mechanism_itself():
+    with pytest.raises(NotSupported, match="is one-shot"):
+        sf.MemoryLedger(PureDP(5), neighbours="add-remove").charge(made())
+
+
 def test_sessions_and_ledgers_refuse_its_event(tmp_path):
     data = sf.Dataset({"values": np.array([0.0, 1.0, 1.0])}, neighbours="add-remove", unit="row")
     session = sf.Session(data, budget=PureDP(5))

@@ -166,3 +166,41 @@ def test_units_of_several_rows_are_refused():
     data = Dataset(private, unit="id", rows_per_unit=2, neighbours="add-remove")
     with pytest.raises(NotSupported, match="unit='row'"):
         Session(data, budget=PureDP(1)).weights(public, features=MEAN.features, budget=PureDP(1))
+
+
+@pytest.mark.parametrize("method", ["tilting", "logistic"])
+@pytest.mark.parametrize("odd", [1e-200, 1e200, 5e-324, np.inf])
+def test_no_value_of_a_row_raises_whatever_numpy_is_told_to_do(method, odd):
+    private, public = tables(1)
+    first = next(iter(private))
+    changed = {**private, first: np.concatenate([[odd], np.asarray(private[first])[1:]])}
+    data = Dataset(changed, unit="row", neighbours="substitution")
+    features = Features(numbers=list(private), squares=True)
+    asked = weighting(data, public, features=features, budget=PureDP(1), method=method)
+    with np.errstate(all="raise"):
+        asked.law(data)
+
+
+def test_a_tiny_penalty_gives_weights_or_a_refusal_in_words():
+    private, public = tables(1)
+    with warnings.catch_warnings(), contextlib.suppress(NotCovered):
+        warnings.simplefilter("ignore")
+        weights(
+            private,
+            public,
+            features=MEAN.features,
+            epsilon=1000,
+            neighbours="substitution",
+            method=Logistic(penalty=1e-12),
+            bits=SeededBits(1),
+        )
+
+
+def test_the_private_table_is_no_public_table_and_a_dataset_goes_to_a_session():
+    private, public = tables(1)
+    given = {"features": MEAN.features, "epsilon": 1, "neighbours": "substitution"}
+    with pytest.raises(InvalidParameter, match="public must be another table than private"):
+        weights(private, private, **given)
+    data = Dataset(private, unit="row", neighbours="substitution")
+    with pytest.raises(InvalidParameter, match=r"Session\.weights takes one"):
+        weights(data, public, **given)

@@ -1,4 +1,12 @@
-"""Anonymity of tables: classes of rows that look alike, and what that does and does not protect."""
+"""Anonymity of tables: classes of rows that look alike, and what that does and does not protect.
+
+    result = anonymize(table, quasi=["age", "sex"], k=5, sensitive=["illness"], identifiers=["name"])
+    result.table                      # of the kind of `table`, with every class of at least five rows
+    result.report("report.html")      # what was lost, what is at risk, what is not protected
+    measure(table, quasi=["age", "sex"], sensitive=["illness"])
+
+This is not differential privacy. docs/anonymity.md has goals, hierarchies and algorithms.
+"""
 
 from sfumato.anonymity.anonymizing import Anonymized, anonymize
 from sfumato.anonymity.goals import (

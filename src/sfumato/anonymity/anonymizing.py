@@ -19,8 +19,6 @@ from sfumato.anonymity.settings import Settings, goal_words, listed_goals
 from sfumato.anonymity.utility import Utility, utility
 from sfumato.errors import InvalidParameter
 
-NOT_PRIVATE = "k-anonymity is not differential privacy: docs/anonymity.md says what it leaves open"
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Anonymized:

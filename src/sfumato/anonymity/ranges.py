@@ -58,11 +58,6 @@ class Ranges:
             missing=text("missing", self.missing),
         )
 
-    @classmethod
-    def of_cuts(cls, cuts: Sequence[Sequence[Number]], *, missing: str = MISSING) -> "Cuts":
-        """Ranges between cut points that are given level by level."""
-        return Cuts(cuts, missing=missing)
-
     def levels_of(self, values: Sequence[object], name: str = "column") -> Levels:
         """The distinct values of a column at each level."""
         present, numbers = numbers_of(values, name)

@@ -1,6 +1,13 @@
 """Federated learning over lists of arrays: clip, add up, add exact noise, and stop at a budget.
 
-The interface in short (all of it works without Flower):
+    z = noise_for(budget, rounds=20, neighbours="add-remove", coordinates=10)
+    settings = Aggregator(
+        bound=1, noise_multiplier=z, expected_clients=500, neighbours="add-remove", shapes=((10,),)
+    )
+    run = Run(settings, budget)
+    run.round([[array], ...]).mean_update     # a list of arrays for each client; 20 such rounds
+
+docs/federated.md has more. The interface in short (all of it works without Flower):
 
     clip(update, bound, *, shapes=None, steps=2**20) -> Clipped
         .integers (flat int64), .arrays (by layer), .norm_fits, .usable, .vote (+1, -1, 0), .values(bound)

@@ -37,7 +37,7 @@ MIN_MULTIPLIER, MAX_MULTIPLIER = Fraction(1, 100), Fraction(2**20)
 # With this many terms of at most MAX_STEPS, and the noise, sums stay far below 2^62.
 MAX_CLIENTS = 2**30
 # How far one client moves sum and votes, in units of the bound and of one vote.
-_MOVES = {"add-remove": 1, "substitution": 2}
+MOVES = {"add-remove": 1, "substitution": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class Aggregator:
         Several rounds are one noisy vector with the entries of all: only bounds and updates adapt, and in
         steps of the lattice neither the noise nor the sensitivity depends on them.
         """
-        square = (_MOVES[self.neighbours] * self.steps) ** 2
+        square = (MOVES[self.neighbours] * self.steps) ** 2
         parts = list(_gathered(square, self.noise.sigma_squared, self.coordinates, rounds))
         votes = self.noise_on_votes
         if votes is not None:

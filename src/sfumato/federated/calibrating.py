@@ -11,7 +11,7 @@ from fractions import Fraction
 from sfumato.checks import root_down, shown, whole
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.federated.adaptive import Adaptive
-from sfumato.federated.aggregate import MAX_CLIENTS, MAX_MULTIPLIER, MIN_MULTIPLIER, Aggregator
+from sfumato.federated.aggregate import MAX_CLIENTS, MAX_MULTIPLIER, MIN_MULTIPLIER, MOVES, Aggregator
 from sfumato.federated.clipping import MAX_COORDINATES, STEPS
 from sfumato.privacy import ZCDP, ApproxDP, Neighbours, check_neighbours, zcdp_rho
 from sfumato.privacy.calibration import MIN_DELTA
@@ -128,7 +128,7 @@ def noise_for(
         return beyond or affordable(with_multiplier(multiplier), wanted, count)
 
     rho = wanted.rho if isinstance(wanted, ZCDP) else zcdp_rho(wanted.epsilon, wanted.delta)
-    moves = 2 if neighbours == "substitution" else 1
+    moves = MOVES[neighbours]
     high = _short_up(root_down(count * moves**2 / (2 * rho)) + Fraction(1, 2**80))
     if high > MAX_MULTIPLIER:
         raise NotSupported(f"noise_multiplier must be at most 2^20, but about {shown(high)} is needed")

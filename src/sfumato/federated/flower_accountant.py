@@ -49,7 +49,9 @@ class SfumatoAccountant:
     Guarantee:
         All releases composed are together :math:`(\varepsilon, \delta)`-DP for every pair that `get_epsilon`
         and `get_delta` return, if each adds independent Gaussian noise of `noise_multiplier` times the
-        largest change by one client. The deltas are upper bounds, at most 1e-6 (relative) above the exact
+        largest change by one client, and the multipliers were fixed before the first release. Where a
+        strategy asks a sample of fixed size, a client that joins displaces another, and the change is twice
+        the clipping bound. The deltas are upper bounds, at most 1e-6 (relative) above the exact
         curve. No gain from sampling clients is claimed. Whether Flower's wrapper adds that noise is not
         checked here: it adds floats of NumPy's generator, where `CentralDP` draws exactly.
 

@@ -142,9 +142,17 @@ class Run:
             self.charged += 1
 
     def round(self, updates: Iterable[Update | Clipped | None], bits: Bits | None = None) -> Round:
-        """Charge one round, then read the updates, and move on to the released bound."""
+        """Charge one round, then read the updates, and move on to the released bound.
+
+        An update is a list of NumPy arrays; a list of plain numbers, a bare array or a tensor counts as no
+        update, and no error says so. `clip(update, bound, shapes=...).usable` tells, of an invented one.
+        """
+        if not isinstance(bits, Bits | None):
+            raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
         if bits is not None and not bits.private and self._ledger is not None:
             raise InvalidParameter("bits must be private when a ledger pays, got seeded bits")
+        if not isinstance(updates, Iterable):
+            raise InvalidParameter(f"updates must be a list of updates, got {type(updates).__name__}")
         self.charge()
         answer = self.aggregator.release(updates, bits)
         self.follow(answer)
@@ -153,6 +161,8 @@ class Run:
     def follow(self, answer: Round) -> None:
         """Take the released bound for the next round; `round` does so itself."""
         with self._alone():
+            if answer.bound != self.aggregator.bound:
+                raise InvalidParameter("answer must be the Round of the settings of this round, got another")
             following = self.aggregator.after(answer)
             self._check_file()
             self._save(self.charged, following.bound)

@@ -12,6 +12,7 @@ from sfumato.privacy import (
     Budget,
     Event,
     Neighbours,
+    OneShotEvent,
     PureDP,
     accountant_for,
     check_neighbours,
@@ -107,7 +108,10 @@ class MemoryLedger:
 
 
 def check_item(item: Charged, neighbours: Neighbours) -> None:
-    """Refuse costs under another relation: they do not add up to a guarantee under either."""
+    """Refuse costs that add up with no others, or under another relation: neither gives a guarantee."""
+    event = getattr(item, "event", None)
+    if isinstance(event, OneShotEvent):
+        raise event.refused()
     if item.neighbours != neighbours:
         raise InvalidParameter(
             f"neighbours must be that of the ledger, {neighbours!r}, got {item.neighbours!r}"

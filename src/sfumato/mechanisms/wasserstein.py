@@ -60,8 +60,9 @@ class WassersteinMechanism:
 
     Guarantee:
         :math:`(\varepsilon, \delta)`-Pufferfish privacy of one release, as the certificate states; it is
-        verified against the model when the mechanism is made. A second release is refused: costs do not add
-        up, not even those of independent noise. Proof: docs/proofs/pufferfish.md.
+        verified against the model when the mechanism is made. It is about values that have the law of the
+        model, and so are finite and among its values; nothing is promised for others. A second release is
+        refused: costs do not add up, not even those of independent noise. Proof: docs/proofs/pufferfish.md.
 
     Args:
         model: secrets, pairs and scenarios; public.

@@ -2,6 +2,12 @@
 
 Differential privacy with independent records is a special case. Unlike it, Pufferfish privacy has no
 composition: what a model allows is one release, and no accountant or ledger adds it up.
+
+    model = Pufferfish(scenarios={"usual": {"ill": law, "well": other_law}}, pairs=[("ill", "well")])
+    certificate = certify(model, epsilon=1, method="laplace-certified")
+    sfumato.mechanisms.WassersteinMechanism(model=model, certificate=certificate).release(value)
+
+docs/pufferfish.md has the methods, and two worked examples.
 """
 
 import math

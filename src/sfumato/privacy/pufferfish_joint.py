@@ -26,7 +26,8 @@ class JointMixture:
     Guarantee:
         None of its own. `given(index, value).of(coefficients)` is the law of the linear query given that
         record: in component m its weight is proportional to :math:`w_m N(a; \mu_{mi}, \Sigma_{m,ii})`, its
-        mean follows the regression on the record, and its variance does not depend on the value.
+        mean follows the regression on the record, and its variance does not depend on the value. Weights
+        and deviations are rounded to float64, and a certificate is about the rounded law.
         Derivation: docs/proofs/pufferfish.md.
 
     Args:

@@ -1,5 +1,11 @@
 """Weights on public records that reproduce private expectations: one release, any number of estimates.
 
+    found = weights(private, public, features=["age"], epsilon=0.5, neighbours="substitution")
+    found.mean("income").interval(0.95)    # a column that the public table has
+    model.fit(X, y, sample_weight=found.sample_weight())
+
+With a ledger: `Session.weights`. docs/public-data.md says what is protected, and what intervals rest on.
+
 The private side: `features` and `feature_map` turn a row into integers of bounded length; `moments` releases
 their sums for tilting, `logistic` the slopes of a regression, certified by `certified`. Post-processing:
 `tilting` finds weights, `cover` refuses tables that do not cover, `weighted` and `estimates` answer, and

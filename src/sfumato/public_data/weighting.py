@@ -131,7 +131,10 @@ class Weighting:
 
     def law(self, data: Dataset) -> Law:
         """Read the private table: the law of the integers that are released."""
-        return self.release.law(self.release.look(data))
+        # Whatever the caller has NumPy do about underflow and its like, no value of a row may raise.
+        with np.errstate(all="ignore"):
+            view = self.release.look(data)
+        return self.release.law(view)
 
     def drawn(self, data: Dataset, bits: Bits) -> Weights:
         """Read the private table and draw; comes after the charge."""
@@ -192,7 +195,8 @@ class Weighting:
         share = sigmoid(scaled @ slopes)
         heights = share * (1 - share) * (weights * release.rows / len(weights) + objective.public_weight)
         curvature = (scaled * heights[:, None]).T @ scaled
-        curvature += 1e-9 * np.trace(curvature) * np.eye(len(slopes))
+        # The penalty is part of the curvature, and keeps it from being singular.
+        curvature += (objective.penalty + 1e-9 * np.trace(curvature)) * np.eye(len(slopes))
         drift = np.linalg.solve(curvature, objective.penalty * slopes)[1:] * shrunk
         moves = np.eye(len(slopes) - 1) * (shrunk * float(release.step))
         link = Link(moves, drift, noise, False, 1e-9)
@@ -367,6 +371,10 @@ def weights(
         given = "neither" if budget is None else "both"
         raise InvalidParameter(f"epsilon or budget must be given, one of the two, got {given}")
     whole_budget: Budget = PureDP(epsilon) if epsilon is not None else budget  # type: ignore[assignment]
+    if isinstance(private, Dataset):
+        raise InvalidParameter("private must be a table, got a Dataset: Session.weights takes one")
+    if private is public:
+        raise InvalidParameter("public must be another table than private: its rows are not protected")
     data = Dataset(private, unit="row", neighbours=neighbours)
     if not isinstance(bits, Bits | None):
         raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
