@@ -192,6 +192,7 @@ def test_all_goals_and_levels_are_told():
     assert "Entropy of ill in each class at least that of 1.2 equal values" in text
     assert "The most frequent ill of each class below 8 times all but the 1 most frequent" in text
     assert "Ill in each class within 0.5 of the whole table (t-closeness)" in text
+    assert (" from the rows that are left" in text) == bool(result.partition.suppressed)
     assert "level 1 of 2" in text
     assert "optimal full-domain search" in text
     assert "of at most 10 %" in text
