@@ -6,7 +6,11 @@ Each client holds a few images and trains on them alone. The privacy unit is a c
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.datasets import load_digits
+
+try:
+    from sklearn.datasets import load_digits
+except ImportError:
+    raise SystemExit("the digits come with scikit-learn: pip install '.[lab]'") from None
 
 CLIENTS = 400
 CLASSES = 10
