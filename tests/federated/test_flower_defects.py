@@ -263,7 +263,7 @@ class EveryReply(CentralDP):
     """Counts what arrives, asked for or not."""
 
     def _updates(self, asked, replies, read):
-        return (wrapper._difference(reply, asked) for reply in replies)
+        return (wrapper.difference(reply, asked.names, asked.layers) for reply in replies)
 
 
 class Unclipped(CentralDP):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato.checks import boolean, shown
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.federated.clipping import Shapes
+from sfumato.federated.flower_replies import difference
 from sfumato.federated.run import Run
 from sfumato.laws import Bits
 from sfumato.privacy import ApproxDP
@@ -34,8 +35,6 @@ Layers = tuple[NDArray[Any], ...]
 
 # Flower writes what it does under this name; what a run costs belongs there.
 _log = logging.getLogger("flwr")
-# A client's array takes at most this many bytes for each number and for its header; more is not even opened.
-_BYTES_EACH, _BYTES_HEADER = 16, 65_536
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class CentralDP(Strategy):  # type: ignore[misc, unused-ignore]
         for reply in _once(asked.messages, replies):
             if self.release_metrics and reply.has_content():
                 read.append(reply.content)
-            yield _difference(reply, asked)
+            yield difference(reply, asked.names, asked.layers)
 
     def _pseudo_reply(self, asked: Asked, moved: Sequence[NDArray[Any]]) -> Any:
         weight = getattr(self.inner, "weighted_by_key", "num-examples")
@@ -256,34 +255,6 @@ def _once(asked: dict[int, list[Any]], replies: Iterable[Any]) -> Iterator[Any]:
         if sent and (sent == {""} or reply.metadata.reply_to_message_id in sent):
             del waiting[node]
             yield reply
-
-
-def _difference(reply: Any, asked: Asked) -> list[NDArray[Any]] | None:
-    """How far a client moved the model, or None if that cannot be told; nothing in a reply raises."""
-    try:
-        if reply.has_error() or len(reply.content.array_records) != 1:
-            return None
-        (record,) = reply.content.array_records.values()
-        if set(record.keys()) != set(asked.names):
-            return None
-        found = [_opened(record[name], old) for name, old in zip(asked.names, asked.layers, strict=True)]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return [
-                new.astype(np.float64) - old.astype(np.float64)
-                for new, old in zip(found, asked.layers, strict=True)
-            ]
-    except Exception:  # whatever a client sends, a broken reply is a client that did not answer
-        return None
-
-
-def _opened(array: Any, old: NDArray[Any]) -> NDArray[Any]:
-    """The numbers of a client's array, which must be real and of the shape that was sent."""
-    if tuple(array.shape) != old.shape or len(array.data) > _BYTES_EACH * old.size + _BYTES_HEADER:
-        raise ValueError("another shape than was sent")
-    found: NDArray[Any] = array.numpy()
-    if found.shape != old.shape or found.dtype.kind not in "fiu":
-        raise ValueError("another kind than was sent")
-    return found
 
 
 def _like(values: NDArray[Any], old: NDArray[Any]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.checks import Number, boolean
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.federated.clipping import Shapes, checked_bound, clip
+from sfumato.federated.flower_replies import difference
 from sfumato.federated.local import LocalNoise
 from sfumato.laws import Bits
 from sfumato.privacy import ZCDP, ApproxDP
@@ -61,7 +62,7 @@ def clip_mod(bound: Number) -> Mod:
         if not _training(message) or reply.has_error():
             return reply
         name, names, layers = _sent(message)
-        update = _moved(reply, names, layers)
+        update = difference(reply, names, layers)
         clipped = clip(update, limit, shapes=_shapes(layers)).values(limit)
         for place in list(reply.content.array_records):
             del reply.content[place]
@@ -130,7 +131,7 @@ def local_dp_mod(
         update, metrics = None, neutral
         try:
             reply = call_next(message, context)
-            update = _moved(reply, names, layers)
+            update = difference(reply, names, layers)
             if release_metrics and reply.has_content():
                 metrics = dict(reply.content.metric_records)
         except Exception as error:  # that a client failed on its data must not show
@@ -164,24 +165,6 @@ def _sent(message: Any) -> tuple[str, tuple[str, ...], Layers]:
 
 def _shapes(layers: Layers) -> Shapes:
     return tuple(layer.shape for layer in layers)
-
-
-def _moved(reply: Any, names: tuple[str, ...], layers: Layers) -> Layers | None:
-    """How far the client moved the model, or None if that cannot be told."""
-    if reply.has_error() or len(reply.content.array_records) != 1:
-        return None
-    (record,) = reply.content.array_records.values()
-    if set(record.keys()) != set(names):
-        return None
-    found = [np.asarray(record[name].numpy()) for name in names]
-    if any(
-        new.shape != old.shape or new.dtype.kind not in "fiu" for new, old in zip(found, layers, strict=True)
-    ):
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        return [
-            new.astype(np.float64) - old.astype(np.float64) for new, old in zip(found, layers, strict=True)
-        ]
 
 
 def _record(names: tuple[str, ...], layers: Layers, changes: tuple[NDArray[Any], ...]) -> Any:
