@@ -17,13 +17,14 @@ from tests.report.publications import publication
 
 import sfumato as sf
 from sfumato import plan as plans
-from sfumato.asked import ask, digest_of, read_reply, write_reply
+from sfumato.asked import ask, digest_of
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported, SchemaMismatch
 from sfumato.grouped import OTHER, GroupedRelease, key_words
 from sfumato.groups import KeySearch
 from sfumato.laws import SeededBits
 from sfumato.ledger import MemoryLedger
 from sfumato.mechanisms import PartitionSelection
+from sfumato.outcome import read_outcome, write_outcome
 from sfumato.privacy import Amount
 from sfumato.publication import Publication
 from sfumato.publishing import publish
@@ -382,7 +383,7 @@ def test_a_stored_reply_is_read_back_with_its_keys():
     for groups in (PRIVATE, sf.Groups(keys="private", top=2, other=True)):
         asked = [ask(data, Question(query=count(SMALL), by=["team"], groups=groups))]
         made = answered(data, count(SMALL), groups)
-        (read,) = read_reply(write_reply({"format": 1}, asked, [made]), asked)
+        (read,) = read_outcome(write_outcome({}, asked, [made])).answers
         assert read.keys == made.keys
         assert [read[key].outcome for key in read] == [made[key].outcome for key in made]
         assert (read.cost, read.event, read.found.words) == (made.cost, made.event, made.found.words)
@@ -412,18 +413,18 @@ def test_questions_that_differ_in_their_groups_have_other_digests():
         PRIVATE,
         sf.Groups(keys="private", other=True),
         sf.Groups(keys="private", least=2),
+        sf.Groups(keys="private", most=2),
         sf.Groups(keys="private", share=0.5),
         sf.Groups(keys="private", top=1),
         sf.Groups(keys="private", top=2),
     ]
     data = dataset(schema={"team": sf.Field(categories=("red", "blue"))})
     digests = [
-        digest_of([ask(data, Question(query=count(SMALL), by=["team"], groups=groups))], None)
-        for groups in every
+        digest_of(data, [Question(query=count(SMALL), by=["team"], groups=groups)]) for groups in every
     ]
     assert len(set(digests)) == len(every)
     # Nothing said about groups is the same question as what is usual, said.
-    usual = digest_of([ask(data, Question(query=count(SMALL), by=["team"], groups=sf.Groups()))], None)
+    usual = digest_of(data, [Question(query=count(SMALL), by=["team"], groups=sf.Groups())])
     assert usual == digests[0]
     assert sf.Groups.read({"keys": "private", "top": 2}) == every[-1]
 
@@ -505,4 +506,4 @@ def test_the_example_with_private_groups_runs(tmp_path):
 
 def test_a_search_that_is_none_is_refused_in_words():
     with pytest.raises(InvalidParameter, match="top must be given"):
-        KeySearch(None, None, None, 1, "add-remove")._largest  # noqa: B018
+        KeySearch(None, None, None, 1, "add-remove", 10)._largest  # noqa: B018

@@ -105,17 +105,63 @@ def test_another_request_is_charged_and_refused_where_it_does_not_fit(tmp_path):
     assert spent(tmp_path) == Amount(epsilon=2)
 
 
-def test_changed_data_under_the_same_name_are_another_request(tmp_path):
-    publishing.publish(written(tmp_path))
-    with pytest.raises(sf.BudgetExceeded):
-        publishing.publish(written(tmp_path, rows=[*ROWS[1:], (5, "blue")]))
+@pytest.mark.parametrize(
+    "rows",
+    [[*ROWS[1:], (5, "blue")], ROWS[:-7], [("CANARY77", "red")], None],
+    ids=["one row is another", "fewer rows", "no longer numbers", "the file is gone"],
+)
+def test_the_same_edition_returns_the_same_bytes_whatever_the_file_holds_now(tmp_path, rows):
+    first = publishing.publish(written(tmp_path))
+    assert not first.notices
+    plan = written(tmp_path, rows=rows or ROWS)
+    if rows is None:
+        (tmp_path / "people.csv").unlink()
+    again = publishing.publish(plan)
+    assert (again.reply, again.receipt) == (first.reply, first.receipt)
+    # The curator hears of it, in words that are not published.
+    assert any("have changed" in words for words in again.notices)
+    assert again.warnings == ()
+    assert spent(tmp_path) == Amount(epsilon=1)
+
+
+def test_a_new_edition_draws_and_pays_again(tmp_path):
+    cap = "\n[ledger]\ncap.epsilon = 2\n"
+    first = publishing.publish(written(tmp_path, PLAN + cap))
+    edition = 'title = "Salaries"\nedition = "2026-11"'
+    second = publishing.publish(written(tmp_path, PLAN.replace('title = "Salaries"', edition) + cap))
+    assert (first.publication.edition, second.publication.edition) == ("1", "2026-11")
+    assert second.receipt["edition"] == "2026-11"
+    assert first.publication.request != second.publication.request
+    assert first.publication.results != second.publication.results
+    assert spent(tmp_path) == Amount(epsilon=2)
+
+
+def test_nothing_that_is_published_tells_whether_two_files_are_equal(tmp_path):
+    """Two curators release the same plan; only noise, times and random names may differ."""
+    seen = []
+    for place, rows in enumerate((ROWS, ROWS, [*ROWS[1:], (5, "blue")])):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        made = publishing.publish(written(folder, rows=rows))
+        reply, receipt = json.loads(made.reply), dict(made.receipt)
+        assert receipt.pop("release_sha256")
+        assert receipt.pop("ledger")
+        assert made.warnings == publishing.publish(written(folder, rows=rows)).warnings + made.warnings
+        for result in reply["results"]:
+            for part in result["releases"]:
+                for drawn in ("outcome", "value", "interval", "notes"):
+                    del part["release"][drawn]
+        seen.append((reply, receipt))
+    assert seen[0] == seen[1] == seen[2]
 
 
 def test_the_same_content_under_another_name_is_told(tmp_path):
     first = publishing.publish(written(tmp_path))
-    assert not any("released before" in words for words in first.warnings)
+    assert not any("released before" in words for words in first.notices)
     other = written(tmp_path, PLAN.replace('name = "people"', 'name = "folk"'))
-    assert any("'people'" in words for words in publishing.publish(other).warnings)
+    made = publishing.publish(other)
+    assert any("'people'" in words for words in made.notices)
+    assert not any("'people'" in words for words in made.warnings)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +189,10 @@ def test_nothing_is_charged_for_what_cannot_run(tmp_path, text, rows):
 
 def test_a_failure_after_the_charge_stays_charged_and_a_retry_is_free(tmp_path, monkeypatch):
     plan = written(tmp_path)
-    monkeypatch.setattr(session, "write_reply", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+    monkeypatch.setattr(session, "write_outcome", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
         publishing.publish(plan)
+    assert any("was charged PureDP(epsilon=1.0)" in note for note in caught.value.__notes__)
     assert spent(tmp_path) == Amount(epsilon=1)
     monkeypatch.undo()
     assert not publishing.publish(plan).fresh
@@ -235,14 +282,14 @@ def test_a_seeded_release_is_never_published(tmp_path):
     assert any("NOT PRIVATE" in note for note in seeded.notes)
 
 
-def test_another_plan_or_other_data_under_the_same_request_are_refused(tmp_path):
+def test_another_plan_under_the_same_request_is_refused(tmp_path):
     publishing.publish(
         written(tmp_path, PLAN.replace("epsilon = 1", "epsilon = 1\n[ledger]\ncap.epsilon = 9")), request="r"
     )
-    others = (PLAN.replace("[0, 100]", "[0, 99]"), ROWS), (PLAN, [*ROWS[1:], (1, "red")])
-    for text, rows in others:
+    others = PLAN.replace("[0, 100]", "[0, 99]"), PLAN + "share = 0.5\n"
+    for text in others:
         with pytest.raises(sf.RequestConflict):
-            publishing.publish(written(tmp_path, text, rows), request="r")
+            publishing.publish(written(tmp_path, text), request="r")
     assert spent(tmp_path) == Amount(epsilon=1)
 
 

@@ -1,4 +1,4 @@
-"""Questions with the public facts of a data set filled in, and what their answers are stored as."""
+"""Questions with the public facts of a data set filled in, and the digest that tells requests apart."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ from sfumato.errors import InvalidParameter
 from sfumato.grouped import OTHER, Found, GroupedRelease, GroupKey, together
 from sfumato.groups import KeySearch, without
 from sfumato.privacy import ComposedEvent, Event, Neighbours
-from sfumato.query import Charged, Cost, Outcome, Query, encode, parameters
+from sfumato.query import Charged, Cost, Query, encode, parameters
 from sfumato.question import Question
 from sfumato.release import Release
-from sfumato.result import Answered, Result
+from sfumato.result import Answered
 
-# Of the digest of questions, and of a reply that is no publication.
+# Of the digest of questions.
 FORMAT = 1
 
 
@@ -33,7 +33,6 @@ class Asked:
     any: Query
     # All that may be answered; None where the data hold the keys.
     keys: tuple[Key, ...] | None
-    rows: Mapping[str, Any]
     # What the words of a key are added to.
     conditions: tuple[tuple[str, str], ...] = ()
     search: KeySearch | None = None
@@ -44,24 +43,24 @@ class Asked:
         return self.question.groups is not None and self.question.groups.other
 
     @property
+    def most_keys(self) -> int:
+        """How many keys may be answered."""
+        if self.keys is not None:
+            return len(self.keys)
+        return 0 if self.search is None else self.search.answered
+
+    @property
     def charged(self) -> Charged:
         """What is paid for: the statistic, and the search for its groups."""
         return self.any if self.search is None else Searched(self.any, self.search)
 
     def queries(self, keys: Sequence[Key]) -> dict[GroupKey, Query]:
-        """The query of each key, and of the other rows if they make a group.
-
-        All but the words is the same for every group, so that one event stands for all.
-        """
+        """The query of each key, and of the other rows if they make a group; one event stands for all."""
         by = self.question.by
         if not by:
             return {(): self.any}
         listed: list[GroupKey] = [*keys, *([(None,) * len(by)] if self.other else [])]
-        words = [tuple(OTHER if part is None else category_words(part) for part in key) for key in listed]
-        return {
-            key: replace(self.any, among=(*self.conditions, *zip(by, told, strict=True)))  # type: ignore[type-var]
-            for key, told in zip(listed, words, strict=True)
-        }
+        return {key: query_of_group(self.any, self.conditions, by, key) for key in listed}
 
     def answer(self, releases: Mapping[GroupKey, Release], *, private: bool) -> Answered:
         """The releases of all keys as one answer, which were found and drawn with private bits or not."""
@@ -69,19 +68,6 @@ class Asked:
             return releases[()]
         found = None if self.search is None else Found.of(self.search, self.any, private=private)
         return GroupedRelease(tuple(self.question.by), releases, found)
-
-    def facts(self) -> dict[str, Any]:
-        """All that decides the answer but the data, in JSON's types.
-
-        Parameters with their usual values are left out: one that a later version adds must not make another
-        question of this one.
-        """
-        usual = {field.name: field.default for field in fields(cast(Any, self.any))}
-        said = {name: value for name, value in parameters(self.any).items() if value != encode(usual[name])}
-        asked = {"statistic": self.any.name, "parameters": said, **self.rows, "by": list(self.question.by)}
-        groups = {} if self.question.groups is None else self.question.groups.facts()
-        told = {"groups": groups} if groups else {}
-        return {**asked, "keys": None if self.keys is None else [list(key) for key in self.keys], **told}
 
 
 @dataclass(frozen=True)
@@ -137,7 +123,7 @@ def ask(data: Dataset, question: Question) -> Asked:
     bound.check(column)
     if search is not None:
         search = search.beside(bound.cost, question.query.budget)
-    return Asked(question, column, bound, keys, data.facts(where), data.part(where).among, search)
+    return Asked(question, column, bound, keys, data.part(where).among, search)
 
 
 def ask_all(data: Dataset, questions: Sequence[Question]) -> list[Asked]:
@@ -147,32 +133,41 @@ def ask_all(data: Dataset, questions: Sequence[Question]) -> list[Asked]:
     return [ask(data, question) for question in questions]
 
 
-def digest_of(asked: Sequence[Asked], fingerprint: str | None) -> str:
-    """What tells requests apart: a digest of all public facts of the questions, and of the content."""
-    told = [FORMAT, [one.facts() for one in asked], fingerprint]
-    text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def digest_of(data: Dataset, questions: Sequence[Question]) -> str:
+    """What tells requests apart: a digest of the questions and of the declared facts of the data set.
+
+    Nothing that is read from the data enters, neither their content nor the number of rows: whether two
+    requests are the same tells nothing about the data.
+    """
+    declared = {name: parameters(field) for name, field in data.schema.items()}
+    told = [FORMAT, data.neighbours, declared, [_facts(data, question) for question in questions]]
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write_reply(facts: Mapping[str, Any], asked: Sequence[Asked], answers: Sequence[Answered]) -> bytes:
-    """What is kept of the answers: JSON with these facts first, then a result for every question."""
-    results = [
-        Result.of(one.question, answer, one.conditions).to_dict()
-        for one, answer in zip(asked, answers, strict=True)
-    ]
-    return json.dumps({**facts, "results": results}, indent=1, ensure_ascii=False, allow_nan=False).encode()
+def _facts(data: Dataset, question: Question) -> dict[str, Any]:
+    """All that decides the answer but the data, in JSON's types.
+
+    Parameters with their usual values are left out: one that a later version adds must not make another
+    question of this one.
+    """
+    query, groups = question.query, question.groups
+    usual = {field.name: field.default for field in fields(cast(Any, query))}
+    given = {name: value for name, value in parameters(query).items() if value != encode(usual[name])}
+    facts = {
+        "statistic": query.name,
+        "parameters": given,
+        **data.facts(question.where),
+        "by": list(question.by),
+    }
+    chosen = {} if groups is None else groups.facts()
+    return {**facts, "groups": chosen} if chosen else facts
 
 
-def read_reply(stored: bytes, asked: Sequence[Asked]) -> tuple[Answered, ...]:
-    """The answers behind a stored reply: their questions are known, so that keys and outcomes suffice."""
-    answers: list[Answered] = []
-    for record, one in zip(json.loads(stored)["results"], asked, strict=True):
-        outcomes = {tuple(part["key"]): _outcome(part["release"]) for part in record["releases"]}
-        queries = one.queries([key for key in outcomes if None not in key])
-        releases = {key: Release(query, outcomes[key], private=True) for key, query in queries.items()}
-        answers.append(one.answer(releases, private=True))
-    return tuple(answers)
-
-
-def _outcome(record: Mapping[str, Any]) -> Outcome:
-    return tuple(int(part) for part in record["outcome"])
+def query_of_group(
+    query: Query, conditions: tuple[tuple[str, str], ...], by: Sequence[str], key: GroupKey
+) -> Query:
+    """The query of one group: all but its words is the same for every group."""
+    words = [OTHER if part is None else category_words(part) for part in key]
+    among = (*conditions, *zip(by, words, strict=True))
+    return replace(query, among=among)  # type: ignore[type-var]

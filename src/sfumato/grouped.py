@@ -111,14 +111,14 @@ class GroupedRelease:
     @property
     def cost(self) -> Cost:
         """What all groups together cost, with the search for their keys."""
-        return self._query.cost if self.found is None else together(self.found.cost, self._query.cost)
+        return self.query.cost if self.found is None else together(self.found.cost, self.query.cost)
 
     @property
     def event(self) -> Event:
         """What was done to all groups together, for an accountant."""
         if self.found is None:
-            return self._query.event
-        return ComposedEvent([self.found.event, self._query.event])
+            return self.query.event
+        return ComposedEvent([self.found.event, self.query.event])
 
     @property
     def private(self) -> bool:
@@ -131,7 +131,7 @@ class GroupedRelease:
         return next(iter(self.releases.values()), None)
 
     @property
-    def _query(self) -> Query:
+    def query(self) -> Query:
         """One query for all groups, which differ in their words alone."""
         if self.found is not None:
             return self.found.query
@@ -179,7 +179,7 @@ class GroupedRelease:
         return f"<div><b>{html.escape(self._title())}</b>{table}<ul>{facts}</ul></div>"
 
     def _title(self) -> str:
-        query = self._query
+        query = self.query
         by = ", ".join(map(printable, self.by))
         return f"{query.name.replace('_', ' ')} of {printable(query.column)} by {by}"
 
@@ -193,7 +193,7 @@ class GroupedRelease:
         return rows
 
     def _facts(self) -> list[tuple[str, str]]:
-        query, found = self._query, self.found
+        query, found = self.query, self.found
         own = [("cost", f"{self.cost!r}, {query.neighbours}")] if self._any is None else self._any.facts()
         if found is not None:
             # The cost of a release is that of the statistic; what stands behind it is true of both.

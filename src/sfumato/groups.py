@@ -18,6 +18,8 @@ from sfumato.query import Cost, encode, raw
 from sfumato.statistics.most_common import MostCommon
 
 MOST_TOP = 10_000
+# So many found keys can be answered at most; without a limit a reply could have any length.
+MOST_FOUND = 1_000_000
 KEYS: tuple[Literal["public", "private"], ...] = ("public", "private")
 
 
@@ -37,6 +39,9 @@ class Groups:
         top: the largest groups alone, so many, chosen privately by how many people are in them.
         share: the part of the budget, inside (0, 1), that finds keys, where that costs anything.
         least: with private keys: groups of fewer people are never named, and dropped where they are counted.
+        most: with private keys: at most so many groups are answered, the first in the order of their keys.
+            This bounds the size of the answer before anything is paid; rows of further groups are among the
+            others.
 
     Raises:
         InvalidParameter: a parameter is out of range.
@@ -50,6 +55,7 @@ class Groups:
     top: int | None = None
     share: Number = Fraction(1, 4)
     least: int = 1
+    most: int = 10_000
 
     def __post_init__(self) -> None:
         one_of("keys", self.keys, KEYS)
@@ -62,6 +68,9 @@ class Groups:
         keep(self, share=share, least=whole("least", self.least, least=1, most=2**62))
         if self.least > 1 and self.keys == "public":
             raise InvalidParameter(f"least goes with keys='private', got least={self.least}")
+        keep(self, most=whole("most", self.most, least=1, most=MOST_FOUND))
+        if self.most != type(self).most and self.keys == "public":
+            raise InvalidParameter(f"most goes with keys='private', got most={self.most}")
 
     @classmethod
     def read(cls, given: object) -> "Groups":
@@ -100,7 +109,8 @@ class Groups:
         share, rest = Fraction(self.share), 1 - Fraction(self.share)
         steps = self.private + (self.top is not None)
         if not self.private:
-            return KeySearch(None, self.top, _part(budget, share), moved, neighbours), _part(budget, rest)
+            search = KeySearch(None, self.top, _part(budget, share), moved, neighbours, self.most)
+            return search, _part(budget, rest)
         if not isinstance(budget, ApproxDP):
             rule = "ApproxDP(epsilon, delta): to name keys of the data takes a delta"
             raise (NotSupported if isinstance(budget, ZCDP) else InvalidParameter)(
@@ -112,7 +122,7 @@ class Groups:
         )
         left = ApproxDP(budget.epsilon * rest, budget.delta / 2)
         top = None if self.top is None else PureDP(budget.epsilon * each)
-        return KeySearch(selection, self.top, top, moved, neighbours), left
+        return KeySearch(selection, self.top, top, moved, neighbours, self.most), left
 
 
 def _part(budget: Budget, share: Fraction) -> Budget:
@@ -132,6 +142,7 @@ class KeySearch:
     budget: Budget | None
     moved: int
     neighbours: Neighbours
+    most: int
 
     def beside(self, cost: Cost, budget: Budget) -> "KeySearch":
         """The search beside a statistic of this cost: what delta that leaves of the budget names keys."""
@@ -139,6 +150,11 @@ class KeySearch:
             return self
         left = budget.delta - (cost.delta if isinstance(cost, Amount | ApproxDP) else 0)
         return replace(self, selection=replace(self.selection, delta=left))
+
+    @property
+    def answered(self) -> int:
+        """How many keys are answered, at most."""
+        return self.most if self.top is None else min(self.most, self.top)
 
     @property
     def least(self) -> int:
@@ -163,7 +179,9 @@ class KeySearch:
     @property
     def words(self) -> str:
         """How keys are found, in words."""
-        found = [] if self.selection is None else [self.selection.described()]
+        found = (
+            [] if self.selection is None else [self.selection.described(), f"at most {self.most:,} groups"]
+        )
         if self.top is not None:
             most = "the largest was" if self.top == 1 else f"the {self.top:,} largest were"
             found.append(f"{most} chosen privately, by numbers of people")
@@ -179,6 +197,8 @@ class KeySearch:
             chosen = raw(self._law(counts[places]).sample(bits))
             # In the order of the keys: neither by size nor by the draw.
             places = np.sort(places[list(chosen)])
+        # A function of the keys that were selected, which costs nothing.
+        places = places[: self.most]
         return tuple(keys[place] for place in places.tolist())
 
     def _law(self, counts: Ints) -> Law:

@@ -9,6 +9,7 @@ from sfumato.data.column import Category
 from sfumato.errors import InvalidParameter
 from sfumato.front import read_release
 from sfumato.grouped import OTHER
+from sfumato.outcome import read_outcome
 from sfumato.privacy import Amount, Budget, Neighbours, budget_from_dict, check_neighbours
 from sfumato.result import Result
 
@@ -38,6 +39,7 @@ class Publication:
     price: Amount
     composition: str
     request: str
+    edition: str
     plan_digest: str
     version: str
     # What read the data, where the plan names it.
@@ -70,20 +72,15 @@ class Publication:
         """
         try:
             record = json.loads(text)
-            if record["format"] != FORMAT or record["software"] != "sfumato":
-                raise ValueError
-            facts = {name: record[name] for name in _PLAIN}
-            facts |= {name: record[name] for name in ("engine", "groups_per_unit") if name in record}
-            _check_facts(facts)
-            check_neighbours(facts["neighbours"])
-            versions = {str(package): str(number) for package, number in record["versions"].items()}
-            budget, price = budget_from_dict(record["budget"]), budget_from_dict(record["price"])
-            if isinstance(budget, Amount) or not isinstance(price, Amount):
-                raise ValueError
-            results = tuple(map(_read_result, record["results"]))
+            return cls(**_read_facts(record), results=tuple(map(_read_result, record["results"])))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise InvalidParameter("the text must be a release.json that sfumato release wrote") from None
-        return cls(**facts, versions=versions, budget=budget, price=price, results=results)
+
+    @classmethod
+    def of_outcome(cls, stored: bytes) -> "Publication":
+        """The publication of an outcome that a ledger keeps: a function of these bytes alone."""
+        drawn = read_outcome(stored)
+        return cls(**_read_facts(drawn.facts), results=drawn.results)
 
     def rows_of_numbers(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Every released number in a row of its own, in full precision, for a table in a file."""
@@ -135,6 +132,7 @@ _PLAIN = (
     "rows",
     "composition",
     "request",
+    "edition",
     "plan_digest",
     "version",
 )
@@ -155,6 +153,21 @@ def _read_result(record: Mapping[str, Any]) -> Result:
     where = tuple((str(condition), str(words)) for condition, words in record["where"])
     by = tuple(map(str, record["by"]))
     return Result(name, statistic, column, by, where, releases, found, search, paid)
+
+
+def _read_facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads back what `Publication.facts` wrote."""
+    if record["format"] != FORMAT or record["software"] != "sfumato":
+        raise ValueError
+    facts = {name: record[name] for name in _PLAIN}
+    facts |= {name: record[name] for name in ("engine", "groups_per_unit") if name in record}
+    _check_facts(facts)
+    check_neighbours(facts["neighbours"])
+    versions = {str(package): str(number) for package, number in record["versions"].items()}
+    budget, price = budget_from_dict(record["budget"]), budget_from_dict(record["price"])
+    if isinstance(budget, Amount) or not isinstance(price, Amount):
+        raise ValueError
+    return {**facts, "versions": versions, "budget": budget, "price": price}
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:

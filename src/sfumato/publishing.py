@@ -1,4 +1,4 @@
-"""From a plan and its file to what is published: read, charge, draw, and keep the reply."""
+"""From a plan and its file to what is published: read, charge, draw, store the outcome, and render it."""
 
 import hashlib
 import platform
@@ -9,13 +9,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from sfumato import __version__
-from sfumato.asked import ask_all, digest_of
+from sfumato.asked import ask_all
 from sfumato.batch import Batch
 from sfumato.data.dataset import Dataset
-from sfumato.errors import LedgerDamaged, SchemaMismatch
+from sfumato.errors import LedgerDamaged, SchemaMismatch, SfumatoError
 from sfumato.privacy import Amount, ApproxDP
 from sfumato.publication import Publication
-from sfumato.session import Session
+from sfumato.session import CHANGED, Session
 
 if TYPE_CHECKING:
     from sfumato.ledger.account import Account
@@ -31,13 +31,19 @@ _ENGINES = {"duckdb": ("duckdb",), "spark": ("pyspark",)}
 
 @dataclass(frozen=True)
 class Published:
-    """A publication with the bytes that are kept of it, its receipt, and what the curator should know."""
+    """A publication with its bytes, its receipt, and what the curator should know.
+
+    Warnings follow from public facts. Notices follow from the content of the data and are for the curator's
+    eyes
+    alone: they must not be published.
+    """
 
     publication: Publication
     reply: bytes
     receipt: dict[str, Any]
     fresh: bool
     warnings: tuple[str, ...]
+    notices: tuple[str, ...]
     remaining: Amount
 
 
@@ -50,18 +56,19 @@ def publish(
     progress: Callable[[str], None] = lambda step: None,
     before_charge: Callable[[str], None] = lambda request: None,
 ) -> Published:
-    """Reads the file of a plan, charges the plan as one batch, draws the answers and keeps the reply.
+    """Reads the file of a plan, charges the plan as one batch, draws the answers and stores the outcome.
 
     Guarantee:
         Nothing is charged for a plan or a file that cannot be used. The charge is durable before anything is
-        computed from the data. The same request returns the same bytes and is charged once.
+        computed from the data. A request is charged once and has one outcome, which is stored before anything
+        is made of it: the same request returns the same bytes, whatever the file holds by then.
 
     Args:
         plan: a plan, as `plan.read` gives it.
         ledger: the address of the ledger, in place of that of the plan.
         analyst: who is charged, in place of the name in the plan.
-        request: a name for this release; unless given, it follows from what is asked and from the content of
-            the file, so that the same questions about the same file are paid for once.
+        request: a name for this release; unless given, it follows from the questions and the edition of the
+            plan, and from nothing in the data.
         progress: called with a few words before each step.
         before_charge: called with the name of the request; what it raises comes before the charge.
 
@@ -81,6 +88,48 @@ def publish(
     >>> sf.publish(sf.plan.read(folder / "plan.toml")).publication.price
     Amount(epsilon=1.0)
     """
+
+    url, analyst = ledger or plan.ledger_url, analyst or plan.ledger.analyst
+    digest = plan.request_digest
+    request = request or _request(digest, plan.data.name, analyst)
+    stored = _earlier(plan, url, analyst, request, digest, before_charge)
+    return stored or _drawn(plan, url, analyst, request, digest, progress, before_charge)
+
+
+def _earlier(
+    plan: "Plan", url: str, analyst: str, request: str, digest: str, before: Callable[[str], None]
+) -> Published | None:
+    """What was published by this request before, whatever the file holds now; None if it is new."""
+    from sfumato.data.tables import table_fingerprint
+    from sfumato.ledger.sql import SqlLedger
+
+    with SqlLedger(url) as books:
+        if plan.data.name not in books.datasets():
+            return None
+        account = books.account(plan.data.name, analyst=analyst)
+        stored = account.answered(request, digest)
+        if stored is None:
+            return None
+        before(request)
+        try:
+            content = table_fingerprint(plan.data_path, books.key)
+        except (SfumatoError, OSError):
+            content = None
+        entry = account.entry(request)
+        changed = entry is not None and entry.fingerprint != content
+        return _published(plan, account, stored, fresh=False, notices=(CHANGED,) if changed else ())
+
+
+def _drawn(
+    plan: "Plan",
+    url: str,
+    analyst: str,
+    request: str,
+    digest: str,
+    progress: Callable[[str], None],
+    before_charge: Callable[[str], None],
+) -> Published:
+    """Read the data, charge, draw and store the outcome, and publish it."""
     from sfumato.data.file_faults import shown_path
     from sfumato.data.files import FileFault
     from sfumato.data.tables import table_fingerprint, table_stamp
@@ -95,19 +144,18 @@ def publish(
         rows = _public_rows(plan, data)
         listed = questions(plan, rows=rows)
         # Refuses what cannot be answered before a ledger hears of it.
-        asked = ask_all(data, listed)
+        ask_all(data, listed)
         progress("opening the ledger")
         from sfumato.ledger.sql import SqlLedger  # by now loaded
 
-        with SqlLedger(ledger or plan.ledger_url) as books:
+        with SqlLedger(url) as books:
             content = table_fingerprint(plan.data_path, books.key)
             if table_stamp(plan.data_path) != before:
                 # What was read would be charged as what is there now.
                 raise FileFault(shown_path(plan.data_path), "changed")
-            analyst = analyst or plan.ledger.analyst
-            request = request or _request(digest_of(asked, content), data.name, analyst)
             before_charge(request)
-            warnings = _open(books, plan, content)
+            notices = _other_names(books, plan, content)
+            warnings = _open(books, plan)
             account = books.account(data.name, analyst=analyst)
             budget = plan.budget.value
             within = budget if isinstance(budget, ApproxDP) else None
@@ -117,20 +165,35 @@ def publish(
                 # An interval that is calibrated twice at the same time takes longer than to wait.
                 wait([ahead])
                 progress("drawing the answers")
-                reply = session.answer_once(
+                stored = session.answer_once(
                     listed,
                     request=request,
+                    digest=digest,
                     facts=facts,
                     within=within,
                     fingerprint=content,
                 )
             if fresh and table_stamp(plan.data_path) != before:
-                warnings += ("the data were changed while the answers were drawn: it is not sure of which",)
-            publication = Publication.read(reply)
-            receipt = _receipt(publication, reply, account)
-            if publication.plan_digest != plan.digest:
-                warnings += ("the plan was edited since, but asks the same: title and names are as released",)
-            return Published(publication, reply, receipt, fresh, warnings, account.remaining)
+                notices += ("the data were changed while the answers were drawn: it is not sure of which",)
+            return _published(plan, account, stored, fresh=fresh, warnings=warnings, notices=notices)
+
+
+def _published(
+    plan: "Plan",
+    account: "Account",
+    stored: bytes,
+    *,
+    fresh: bool,
+    warnings: tuple[str, ...] = (),
+    notices: tuple[str, ...] = (),
+) -> Published:
+    """What an outcome is published as: all of it follows from the bytes that the ledger keeps."""
+    publication = Publication.of_outcome(stored)
+    reply = publication.to_json().encode()
+    if publication.plan_digest != plan.digest:
+        warnings += ("the plan was edited since, but asks the same: title and names are as released",)
+    receipt = _receipt(publication, reply, account)
+    return Published(publication, reply, receipt, fresh, warnings, notices, account.remaining)
 
 
 def _data(plan: "Plan") -> Dataset:
@@ -174,12 +237,17 @@ def _public_rows(plan: "Plan", data: Dataset) -> int | None:
     return public
 
 
-def _open(books: "SqlLedger", plan: "Plan", content: str) -> tuple[str, ...]:
-    """Open the data set in the ledger if it is new; what the curator should know."""
-    warnings = [
+def _other_names(books: "SqlLedger", plan: "Plan", content: str) -> tuple[str, ...]:
+    """The names under which the same content was charged before."""
+    return tuple(
         f"the content of this file was released before under the name {other!r}: budgets of both add up"
         for other in books.names_like(content, besides=plan.data.name)
-    ]
+    )
+
+
+def _open(books: "SqlLedger", plan: "Plan") -> tuple[str, ...]:
+    """Open the data set in the ledger if it is new; what the curator should know."""
+    warnings = []
     if books.came_after is not None:
         count = books.came_after.sequence
         warnings.append(
@@ -209,6 +277,7 @@ def _publication(plan: "Plan", rows: int | None, batch: Batch, request: str) -> 
         price=cost if isinstance(cost, Amount) else Amount.of(cost),
         composition=batch.composition,
         request=request,
+        edition=plan.edition,
         plan_digest=plan.digest,
         version=__version__,
         engine=plan.data.engine,
@@ -232,6 +301,7 @@ def _receipt(publication: Publication, reply: bytes, account: "Account") -> dict
         "rows_per_unit": publication.rows_per_unit,
         "neighbours": publication.neighbours,
         "request": publication.request,
+        "edition": publication.edition,
         "plan_digest": publication.plan_digest,
         "release_sha256": hashlib.sha256(reply).hexdigest(),
         "price": entry.price.to_dict(),

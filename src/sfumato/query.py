@@ -55,6 +55,11 @@ class Released(Charged, Protocol):
     @property
     def described(self) -> str: ...
 
+    @property
+    def parts_drawn(self) -> int:
+        """How many integers an outcome has, at most."""
+        ...
+
     def possible(self, outcome: Outcome) -> bool:
         """Whether the law could have drawn this outcome, by its shape and its public range."""
         ...

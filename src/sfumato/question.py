@@ -38,6 +38,11 @@ class Question:
     groups: Groups | None = None
     name: str = ""
 
+    @property
+    def title(self) -> str:
+        """The name given, or what is asked in words."""
+        return self.name or f"{self.query.name} of {self.query.column}"
+
     def __post_init__(self) -> None:
         if not hasattr(type(self.query), "bind"):
             raise InvalidParameter(f"query must be a statistic such as Mean(...), got {shown(self.query)}")

@@ -1,11 +1,10 @@
-"""What was asked under one name, and what was answered."""
+"""The answer to one question, under the name that the question has."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.grouped import GroupedRelease, GroupKey, amount_of
 from sfumato.privacy import Amount
-from sfumato.question import Question
 from sfumato.release import Release
 
 Answered = Release | GroupedRelease
@@ -28,11 +27,10 @@ class Result:
     private: bool = True
 
     @classmethod
-    def of(cls, question: Question, answer: Answered, where: tuple[tuple[str, str], ...]) -> "Result":
-        """The answer to a question, about the rows that meet these conditions."""
-        asked = question.query
-        name = question.name or f"{asked.name} of {asked.column}"
-        facts = name, asked.name, asked.column, tuple(question.by), where
+    def of(cls, name: str, answer: Answered, where: tuple[tuple[str, str], ...]) -> "Result":
+        """The answer to the question of this name, about the rows that meet these conditions."""
+        by = answer.by if isinstance(answer, GroupedRelease) else ()
+        facts = name, answer.query.name, answer.query.column, by, where
         if not isinstance(answer, GroupedRelease):
             return cls(*facts, (((), answer),), private=answer.private)
         releases, found = tuple(answer.releases.items()), answer.found

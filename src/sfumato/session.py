@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 from warnings import warn
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
-from sfumato.asked import FORMAT, Asked, ask, ask_all, digest_of, read_reply, write_reply
+from sfumato.asked import Asked, ask, ask_all, digest_of
 from sfumato.batch import Batch
 from sfumato.checks import Number, between, shown, whole
 from sfumato.data.column import Column
@@ -20,9 +20,10 @@ from sfumato.drawing import draw
 from sfumato.errors import InvalidParameter, NotSupported, SfumatoError
 from sfumato.grouped import GroupedRelease
 from sfumato.groups import Groups
-from sfumato.laws import Bits, default_bits
+from sfumato.laws import Bits, RequestBits, default_bits
 from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
+from sfumato.outcome import read_outcome, require_storable, write_outcome
 from sfumato.privacy import Amount, ApproxDP, Budget, PureDP
 from sfumato.public_data.features import Features
 from sfumato.public_data.weighted import Weights
@@ -33,6 +34,8 @@ from sfumato.release import Release, printable
 from sfumato.result import Answered
 from sfumato.statistics.choose import Choose
 from sfumato.streams import Stream, StreamTerms
+
+CHANGED = "The data have changed since this request was answered: the stored answer is returned."
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,7 @@ class Session:
             where: public conditions on other columns, for the rows that meet them all: a category, several
                 categories, or `Between(low, high)`; or an expression of columns that is true or false.
             request: a name for this request, where a ledger of a database is kept: asking again by the same
-                name returns the same answer and charges nothing.
+                name returns the same answer and charges nothing, whatever the data hold by then.
 
         Raises:
             BudgetExceeded: the charge does not fit; the data were not read.
@@ -226,24 +229,29 @@ class Session:
         if request is None:
             asked = ask_all(self._data, questions)
             self._charge(self._item(asked, within))
-            return self._draw(asked)
-        stored = self.answer_once(questions, request=request, within=within)
-        return read_reply(stored, ask_all(self._data, questions))
+            return draw(self._data, asked, self._bits)
+        return read_outcome(self.answer_once(questions, request=request, within=within)).answers
 
     def answer_once(
         self,
         questions: Sequence[Question],
         *,
         request: str,
-        facts: Mapping[str, Any] = MappingProxyType({"format": FORMAT}),
+        digest: str | None = None,
+        facts: Mapping[str, Any] = MappingProxyType({}),
         within: ApproxDP | None = None,
         fingerprint: str | None = None,
     ) -> bytes:
-        """The reply to a request: written when it is first answered, the same bytes ever after.
+        """The outcome of a request: stored when it is first drawn, the same bytes ever after.
+
+        The data that the session has now play no part once there is an outcome; a warning tells the curator
+        if they are others.
 
         Args:
-            facts: public facts in JSON's types, which the reply begins with.
-            fingerprint: a keyed fingerprint of the data, which the ledger compares with those of other names.
+            digest: what the request asks for, in short; a digest of the questions unless given.
+            facts: public facts in JSON's types, which are stored with the outcome.
+            fingerprint: a keyed fingerprint of the data, which the ledger compares with those of other names;
+                that of the data set unless given.
             questions, request, within: as for `answer_all`.
         """
         ledger: Any = self._ledger
@@ -253,16 +261,34 @@ class Session:
                 f"got request={shown(request)}"
             )
         self._require_open()
-        asked = ask_all(self._data, questions)
-        digest = digest_of(asked, fingerprint)
+        digest = digest_of(self._data, questions) if digest is None else digest
+        content = self._data.fingerprint(ledger.ledger.key) if fingerprint is None else fingerprint
         stored: bytes | None = ledger.answered(request, digest)
-        if stored is None:
-            item = self._item(asked, within)
-            self._charge(item, request=request, digest=digest, fingerprint=fingerprint)
-            # Nobody sees a draw before it is kept: if two processes answer, both return the first reply, and
-            # what a crash discards was never told.
-            stored = ledger.keep(request, write_reply(facts, asked, self._draw(asked)))
-        return stored
+        if stored is not None:
+            if ledger.entry(request).fingerprint != content:
+                warn(
+                    f"{CHANGED} Ask by another name to pay for an answer about the data of now.", stacklevel=3
+                )
+            return stored
+        asked = ask_all(self._data, questions)
+        require_storable(facts, asked)
+        item = self._item(asked, within)
+        if fingerprint is None:
+            self._warn_of_other_names(content)
+        self._charge(item, request=request, digest=digest, fingerprint=content)
+        try:
+            secret = ledger.secret(request)
+            if secret is None:  # another process was quicker
+                return cast(bytes, ledger.answered(request, digest))
+            # The outcome is stored before anything is made of it. A process that dies in between leaves the
+            # secret, from which the next one draws the same; if two draw, both return what was stored first.
+            answers = draw(self._data, asked, RequestBits(secret, (digest + content).encode()))
+            return cast(bytes, ledger.keep(request, write_outcome(facts, asked, answers)))
+        except BaseException as fault:
+            fault.add_note(
+                f"request {request!r} was charged {item.cost!r}: asking again by this name costs nothing more"
+            )
+            raise
 
     def price(self, questions: Sequence[Question], *, within: ApproxDP | None = None) -> Batch:
         """What the questions would cost as one batch; nothing is read or spent."""
@@ -276,10 +302,6 @@ class Session:
     def _item(self, asked: Sequence[Asked], within: ApproxDP | None) -> Charged:
         # One question is charged by its own name and at its own cost.
         return asked[0].charged if len(asked) == 1 and within is None else self._batch(asked, within)
-
-    def _draw(self, asked: Sequence[Asked]) -> tuple[Answered, ...]:
-        """Read the data and draw, after the charge."""
-        return draw(self._data, asked, self._bits)
 
     def _release(self, item: Released, law: Any) -> Release:
         # The type says whether bits are private; an attribute of one object could be set.
@@ -398,19 +420,18 @@ class Session:
             if self._ledger is not None:
                 # The session's own cap is tested first, so that a refusal by either leaves both unchanged.
                 self._own.require(item)
-                self._ledger.charge(item, **self._known_again(about))
+                books = getattr(self._ledger, "ledger", None)
+                if books is not None and "fingerprint" not in about:
+                    about["fingerprint"] = self._data.fingerprint(books.key)
+                    self._warn_of_other_names(about["fingerprint"])
+                self._ledger.charge(item, **about)
             self._own.charge(item)
 
-    def _known_again(self, about: dict[str, Any]) -> dict[str, Any]:
-        """What is recorded with a charge; in a database also the content, to warn if it has other names."""
-        books = getattr(self._ledger, "ledger", None)
-        if books is None or about.get("fingerprint") is not None:
-            return about
-        content = self._data.fingerprint(books.key)
+    def _warn_of_other_names(self, content: str) -> None:
+        books: Any = self._ledger.ledger  # type: ignore[union-attr]
         for name in books.names_like(content, besides=self._data.name):
             words = f"these data were charged before under the name {name!r}: budgets of both add up"
-            warn(words, stacklevel=4)
-        return {**about, "fingerprint": content}
+            warn(words, stacklevel=5)
 
     def _bind(self, query: Query) -> tuple[Query, Column]:
         """The query about the whole table, and its column, for a count of a stream."""

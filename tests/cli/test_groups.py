@@ -91,7 +91,9 @@ def test_a_release_tells_how_groups_were_found_and_of_none(villages):
     status, printed, complained = called("release", "plan.toml", "-o", "out")
     assert status == 0, complained
     told = " ".join(printed.split())
-    assert "people or more are always named, those of fewer than 5 never; costs" in told
+    assert (
+        "people or more are always named, those of fewer than 5 never; at most 10,000 groups; costs" in told
+    )
     assert "the largest was chosen privately, by numbers of people" in told
     assert "no group is named: none was found to have enough people" in told
     assert "(other)" in told

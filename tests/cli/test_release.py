@@ -257,10 +257,25 @@ def test_a_folder_with_something_else_is_refused_before_the_charge(home, without
     assert (home / "others" / "notes.txt").read_text() == "mine"
 
 
-def test_other_data_under_the_same_plan_do_not_replace_a_release_unasked(home, without_charts):
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_other_data_under_the_same_edition_give_the_same_files(home, without_charts, more):
     assert called(*RELEASE)[0] == 0
     before = files_of(home / "out")
+    _, printed, complained = called(*RELEASE, *more)
+    assert "changed" not in complained
     replaced(home / "people.csv", "p3,", "q3,")
+    status, printed_now, complained = called(*RELEASE, *more)
+    assert (status, files_of(home / "out")) == (0, before)
+    # The curator is told on the terminal; what may be published does not differ.
+    assert "The data have changed since this request was answered" in complained
+    assert printed_now == printed
+    assert spent() == 1
+
+
+def test_a_new_edition_does_not_replace_a_release_unasked(home, without_charts):
+    assert called(*RELEASE)[0] == 0
+    before = files_of(home / "out")
+    replaced(home / "plan.toml", "version = 1", 'version = 1\nedition = "2"')
     status, _, complained = called(*RELEASE)
     assert (status, files_of(home / "out")) == (2, before)
     assert "another release; nothing was charged" in complained
@@ -268,6 +283,47 @@ def test_other_data_under_the_same_plan_do_not_replace_a_release_unasked(home, w
     assert called(*RELEASE, "--force")[0] == 0
     assert files_of(home / "out") != before
     assert spent() == 2
+
+
+@pytest.mark.parametrize(
+    ("stop", "place", "again"),
+    [
+        (KeyboardInterrupt, "sfumato.session.draw", False),
+        (KeyboardInterrupt, "sfumato.publication.Publication.of_outcome", True),
+        (MemoryError, "sfumato.session.draw", True),
+        (OSError(28, "No space left"), "sfumato.session.write_outcome", False),
+        (ZeroDivisionError, "sfumato.publication.Publication.of_outcome", False),
+    ],
+)
+def test_whatever_stops_a_release_after_the_charge_tells_how_it_is_finished(
+    home, without_charts, monkeypatch, stop, place, again
+):
+    def stopped(*_):
+        raise stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, stopped)
+        status, printed, complained = called(*RELEASE, *(("--again",) if again else ()))
+    assert (status, printed, spent()) == (130 if stop is KeyboardInterrupt else 5, "", 1)
+    last = complained.splitlines()[-1]
+    assert "epsilon 1.0 was charged, and" in last
+    if again:
+        request = last.split("--request ")[1].split()[0]
+        assert "in place of --again finishes the release at no further cost" in last
+    else:
+        assert "the same command finishes the release at no further cost" in last
+    assert called(*RELEASE, *(("--request", request) if again else ()))[0] == 0
+    assert spent() == 1
+
+
+def test_what_stops_a_release_before_the_charge_tells_of_none(home, without_charts, monkeypatch):
+    def stopped(*_, **about):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sfumato.session.Session._charge", stopped)
+    status, printed, complained = called(*RELEASE)
+    assert (status, printed, spent()) == (130, "", 0)
+    assert "charged" not in complained
 
 
 @pytest.mark.parametrize("target", ["people.csv", "people.csv/deeper", "/proc/no/such"])

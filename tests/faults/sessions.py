@@ -2,10 +2,12 @@
 
 import json
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from tests.faults.clients import DATASET, NEIGHBOURS, Journal, Place, die_at
 
+import sfumato.session
 from sfumato.data.dataset import Dataset
 from sfumato.data.field import Field
 from sfumato.ledger import failpoints
@@ -28,7 +30,14 @@ def ask(place: Place, path: str, requests: tuple[str, ...], point: str | None = 
         schema={"age": Field(bounds=(18, 90), nulls="drop")},
         name=DATASET,
     )
-    query = Mean(column="age", budget=PureDP(0.1))
+    query, draw = Mean(column="age", budget=PureDP(0.1)), sfumato.session.draw
+
+    def drawn(*arguments: Any) -> Any:
+        answers = draw(*arguments)
+        journal.say("drew", request, str(answers[0].outcome))
+        return answers
+
+    sfumato.session.draw = drawn
     try:
         with place.open() as ledger:
             session = Session(people, budget=PureDP(100), ledger=ledger.account(DATASET))
@@ -36,6 +45,7 @@ def ask(place: Place, path: str, requests: tuple[str, ...], point: str | None = 
             for request in requests:
                 release = session.answer(query, request=request)
                 content = json.dumps(release.to_dict(), sort_keys=True).encode()
+                journal.say("outcome", request, str(release.outcome))
                 journal.say("told", request, sha256(content).hexdigest())
     except KeyboardInterrupt:
         journal.say("interrupted")

@@ -24,16 +24,16 @@ class Analyst:
         self.place, self.folder, self.journals = place, folder, []
         self.witness = Witness(place, [self])
 
-    def start(self, target, *arguments):
+    def start(self, target, *arguments, requests=REQUESTS):
         self.journals.append(str(self.folder / f"{len(self.journals)}.journal"))
         process = PROCESSES.Process(
-            target=target, args=(self.place, self.journals[-1], REQUESTS, *arguments), daemon=True
+            target=target, args=(self.place, self.journals[-1], requests, *arguments), daemon=True
         )
         process.start()
         return process
 
-    def live(self, target, *arguments):
-        process = self.start(target, *arguments)
+    def live(self, target, *arguments, requests=REQUESTS):
+        process = self.start(target, *arguments, requests=requests)
         process.join(PATIENCE)
         self.witness.look()
         return process.exitcode
@@ -60,6 +60,34 @@ def test_a_session_that_is_killed_answers_once_and_is_charged_once(request, tmp_
         if analyst.live(ask, point, 1 + n % 2) != -signal.SIGKILL:
             assert [step.word for step in Journal.read(analyst.journals[-1])].count("told") == len(REQUESTS)
     analyst.assert_one_answer_each()
+
+
+@pytest.mark.parametrize(
+    ("database", "point"),
+    [
+        ("sqlite", "before-commit"),
+        ("sqlite", "after-commit"),
+        ("sqlite", "before-reply"),
+        ("postgres", "before-commit"),
+    ],
+)
+def test_a_process_that_is_stopped_between_any_two_commits_leaves_one_outcome(
+    request, tmp_path, database, point
+):
+    """A request commits its charge, its secret and its outcome: one process dies at each of them."""
+    analyst = Analyst(request.getfixturevalue(f"{database}_place"), tmp_path)
+    for commit, name in enumerate(REQUESTS, 1):
+        visit = 1 if point == "before-reply" else commit
+        assert analyst.live(ask, point, visit, requests=(name,)) == -signal.SIGKILL
+        assert analyst.live(ask, requests=(name,)) == 0
+    analyst.assert_one_answer_each()
+    steps = analyst.steps()
+    drawn = [(step.request, step.text) for step in steps if step.word == "drew"]
+    shown = {(step.request, step.text) for step in steps if step.word == "outcome"}
+    # What was drawn again was drawn as before, and that is what was shown.
+    assert set(drawn) == shown
+    assert len(shown) == len(REQUESTS)
+    assert (len(drawn) > len(shown)) == (point != "after-commit")
 
 
 @pytest.mark.parametrize("point", ["before-commit", "before-anchor"])

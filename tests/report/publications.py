@@ -79,12 +79,11 @@ def publication(answers, asked, **facts):
         "price": Amount(epsilon=1),
         "composition": "the sum of all costs",
         "request": "plan-12ab",
+        "edition": "1",
         "plan_digest": "9f2c" * 16,
         "version": "0.1.0",
         "results": tuple(
-            Result.of(
-                question, answer, tuple((each.column, each.words) for each in read_conditions(question.where))
-            )
+            Result.of(question.title, answer, _words(question.where))
             for question, answer in zip(asked, answers, strict=True)
         ),
     }

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
@@ -15,13 +15,13 @@ import typer
 from rich.text import Text
 
 import sfumato
-from sfumato.cli.failures import reason
+from sfumato.cli.failures import reason, told
 from sfumato.cli.options import Force, Json, LedgerOfPlan, PlanFile, each_line, ledger_of
 from sfumato.cli.output import in_symbols, output, print_json, stages, warn
 from sfumato.cli.outputs import folder_for
 from sfumato.cli.published import print_results
 from sfumato.cli.status import UNWRITTEN, Refused
-from sfumato.errors import EngineFault, MissingExtra
+from sfumato.errors import MissingExtra, SfumatoError
 from sfumato.release import printable
 from sfumato.whole_files import write_file
 
@@ -31,8 +31,8 @@ EXAMPLES = each_line(
     "  sfumato release plan.toml -o out --ledger postgresql://curator@host/ledger",
     "  sfumato release plan.toml -o out --json > release.log",
     "",
-    "Repeated on the same data, a plan gives the release that was paid for, at no",
-    "cost; --again draws anew, and pays again.",
+    "Repeated, a plan gives the release that was paid for, at no cost, whatever the",
+    "data hold by then. A new edition in the plan, or --again, draws anew and pays.",
     "",
     "Exit status: 0 done, 2 the plan or a file cannot be used, 3 the budget does not",
     "suffice, 4 the ledger cannot be used, 5 paid for but not all was drawn or",
@@ -125,7 +125,7 @@ def released(
             request = f"again-{time.time_ns()}-{os.getpid()}"
             warn(f"if this is interrupted, --request {request} takes it up at no cost")
         try:
-            with stages("reading the plan") as tell:
+            with _telling_of_charges(plan, ledger, requests, again=again), stages("reading the plan") as tell:
                 published = publish(
                     plan,
                     ledger=ledger,
@@ -135,15 +135,8 @@ def released(
                     before_charge=before_charge,
                 )
                 loading.join()
-                notes += published.warnings
+                notes += (*published.warnings, *published.notices)
                 written = _written(published, folder, tell, notes)
-        except EngineFault as fault:
-            if not (requests and _is_charged(plan, ledger, requests[0])):
-                raise
-            words = (
-                f"{fault}; it is paid for: of the same data, --request {requests[0]} takes it up at no cost"
-            )
-            raise Refused(words, UNWRITTEN) from None
         finally:
             # Not before: a bar that is drawn meanwhile would run through them.
             for words in notes:
@@ -161,13 +154,32 @@ def released(
     return written
 
 
-def _is_charged(plan: Any, ledger: str | None, request: str) -> bool:
-    """Whether an engine failed after the charge."""
+@contextmanager
+def _telling_of_charges(plan: Any, ledger: str | None, requests: list[str], *, again: bool) -> Iterator[None]:
+    """Say of whatever stops a release after its charge what was charged, and how it is finished for free."""
+    try:
+        yield
+    except (Refused, MissingExtra):
+        raise
+    except (Exception, KeyboardInterrupt) as fault:
+        price = _charged(plan, ledger, requests[0]) if requests else None
+        if price is None:
+            raise
+        how = f"the command with --request {requests[0]} in place of --again" if again else "the same command"
+        status, words = told(fault)
+        paid = f"{price.words} was charged, and {how} finishes the release at no further cost"
+        interrupted = isinstance(fault, KeyboardInterrupt)
+        raise Refused(f"{words or 'interrupted'}; {paid}", status if interrupted else UNWRITTEN) from fault
+
+
+def _charged(plan: Any, ledger: str | None, request: str) -> Any:
+    """What was charged for a request; None if nothing was, or if the ledger does not say."""
     from sfumato.ledger.sql import SqlLedger
 
-    name = plan.data.name
-    with SqlLedger(ledger or plan.ledger_url) as books:
-        return name in books.datasets() and books.account(name).entry(request) is not None
+    with suppress(SfumatoError), SqlLedger(ledger or plan.ledger_url) as books:
+        entry = books.account(plan.data.name).entry(request)
+        return None if entry is None else entry.price
+    return None
 
 
 def _refuse_other(folder: Path, request: str) -> None:

@@ -1,6 +1,6 @@
 """Laws: discrete distributions with exact samplers, and the only folder that makes randomness."""
 
-from sfumato.laws.bits import Bits, KeyedBits, SeededBits, SystemBits, default_bits
+from sfumato.laws.bits import Bits, KeyedBits, RequestBits, SeededBits, SystemBits, default_bits
 from sfumato.laws.bounded import BoundedNoise
 from sfumato.laws.choice import Choice, weight_table
 from sfumato.laws.clamped import Clamped
@@ -29,6 +29,7 @@ __all__ = [
     "Law",
     "Peeled",
     "Point",
+    "RequestBits",
     "SeededBits",
     "Selection",
     "Shifted",

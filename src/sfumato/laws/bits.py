@@ -1,7 +1,8 @@
 """Where randomness comes from: the only file of the package that makes any.
 
-Private bits keep no state between calls, so a fork, a thread or a restored virtual machine cannot replay
-them. Seeded bits are a separate type with ``private = False``: what they draw is marked as not private, and
+Bits of the system keep no state between calls, so a fork, a thread or a restored virtual machine cannot
+replay them. Bits of a request can be replayed by whoever holds its secret: the ledger, until the outcome is
+stored. Seeded bits are a separate type with ``private = False``: what they draw is marked as not private, and
 no ledger takes it.
 """
 
@@ -9,6 +10,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
+from hashlib import shake_256
+from itertools import count as counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -156,6 +159,41 @@ def _aes_counter_mode() -> Callable[[bytes], Any]:
     # A key is used for one block only, so the counter may always start at zero.
     start = CTR(bytes(16))
     return lambda key: Cipher(AES(key), start).encryptor()
+
+
+class RequestBits(Bits):
+    """Bits that follow from the secret of one charged request: drawing again gives the same outcome.
+
+    A process that is stopped between the draw and the commit of its outcome leaves the request charged and
+    unanswered. The next process draws the very same outcome, so that nobody gains a second draw by stopping
+    processes.
+
+    Guarantee:
+        Words are indistinguishable from uniform to whoever does not hold the secret, if SHAKE-256 is a
+        pseudo-random function. docs/proofs/samplers.md.
+
+    Args:
+        secret: 32 bytes of the system's bits, which the ledger deletes once the outcome is stored.
+        content: what is drawn from; other content gives independent bits, so that a difference between two
+            outcomes never cancels the noise.
+
+    >>> bool((RequestBits(bytes(32), b"rows").words(4) == RequestBits(bytes(32), b"rows").words(4)).all())
+    True
+    """
+
+    private = True
+
+    def __init__(self, secret: bytes, content: bytes) -> None:
+        if len(secret) != 32:
+            raise InvalidParameter(f"secret must be 32 bytes, got {len(secret)}")
+        # The secret has a fixed length, so that no two pairs of arguments are absorbed alike.
+        self._key = shake_256(secret + content).digest(32)
+        self._calls = counter()
+
+    def words(self, count: int) -> Words:
+        """The next `count` words."""
+        call = next(self._calls).to_bytes(8, "big")
+        return np.frombuffer(shake_256(self._key + call).digest(8 * count), dtype=np.uint64)
 
 
 class SeededBits(Bits):

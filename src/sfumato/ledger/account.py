@@ -3,10 +3,11 @@
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, delete, insert
 
 from sfumato.checks import shown
 from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable, RequestConflict
+from sfumato.laws import SystemBits
 from sfumato.ledger import failpoints
 from sfumato.ledger.chain import (
     Act,
@@ -21,15 +22,13 @@ from sfumato.ledger.chain import (
     read_numbers,
 )
 from sfumato.ledger.memory import Entry, check_item, stated_cost
-from sfumato.ledger.schema import STORED_REPLY, content, replies
+from sfumato.ledger.schema import STORED_REPLY, STORED_SECRET, content, replies, secrets
 from sfumato.privacy import Amount, ApproxDP, Budget, Neighbours, accountant_for, event_from_dict
 from sfumato.privacy.records import short_text
 from sfumato.query import Charged
 
 if TYPE_CHECKING:
     from sfumato.ledger.sql import SqlLedger
-
-MAX_REPLY = 2**28
 
 
 class Account:
@@ -133,7 +132,7 @@ class Account:
 
         Raises:
             BudgetExceeded: the cap of the data set or of the analyst would be passed.
-            RequestConflict: the request id was used for something else.
+            RequestConflict: the request id was used for something else, or was charged for another event.
             LedgerUnavailable, LedgerDamaged: the ledger cannot be used.
             InvalidParameter, NotSupported: the item has another relation, or no price in this kind of budget.
         """
@@ -143,13 +142,13 @@ class Account:
                 short_text(name, value)
         if request is None and digest is not None:
             raise InvalidParameter("request must be given with a digest, got request=None")
+        payload = canonical({"statistic": item.name, "column": item.column, "event": item.event.to_dict()})
         # A batch may take seconds to price: not again for a retry, and with nobody waiting for it.
         if request is not None and isinstance(self._kind, ApproxDP):
             before = self._before(request, digest)
             if before is not None:
-                return entry_of(before)
+                return _same_event(before, payload)
         price = accountant_for(self._kind).price(item.event, stated_cost(item, self._kind))
-        payload = canonical({"statistic": item.name, "column": item.column, "event": item.event.to_dict()})
         act = Act(
             kind="spend",
             dataset=self.dataset,
@@ -162,9 +161,9 @@ class Account:
         )
         record, fresh = self.ledger.append(act, once=self._same_spend)
         if not fresh:
-            return entry_of(record)
+            return _same_event(record, payload)
         asked = (item.name, item.column, item.event, price, request)
-        return Entry(record.sequence, self.dataset, *asked, record.hash)
+        return Entry(record.sequence, self.dataset, *asked, record.hash, fingerprint)
 
     def answered(self, request: str, digest: str | None) -> bytes | None:
         """The reply that was kept for a request; None if it was not charged, or charged and not answered."""
@@ -176,19 +175,41 @@ class Account:
             self._match(spend, digest)
             return self._stored(connection, request)
 
+    def secret(self, request: str) -> bytes | None:
+        """What the randomness of a charged request follows from: 32 bytes; None once its reply is kept.
+
+        Whoever draws for the request has the same bytes, so that a draw that was lost is drawn again as it
+        was.
+
+        Raises:
+            InvalidParameter: the request was not charged.
+            LedgerUnavailable, LedgerDamaged: the ledger cannot be used; the charge stays.
+        """
+        with self.ledger.store.writing() as connection:
+            if self.ledger.spend(connection, request) is None:
+                raise InvalidParameter(f"request must be charged before it is drawn; got {shown(request)}")
+            if self.ledger.reply(connection, request) is not None:
+                return None
+            row = connection.execute(STORED_SECRET, {"request": request}).one_or_none()
+            kept = SystemBits().words(4).tobytes() if row is None else content(row.secret)
+            if row is None:
+                connection.execute(insert(secrets).values(request=request, secret=kept))
+        if len(kept) != 32:
+            raise LedgerDamaged(f"{self.ledger.store.name} is damaged: the secret of {request!r} was changed")
+        return kept
+
     def keep(self, request: str, reply: bytes) -> bytes:
         """Store the reply to a charged request, once; returns what is stored, which is the first reply.
 
+        A reply of any length is kept: what can be refused is refused before the charge.
+
         Raises:
-            InvalidParameter: the request was not charged, or the reply is not bytes of at most 256 MiB.
+            InvalidParameter: the request was not charged, or the reply is not bytes.
             LedgerUnavailable, LedgerDamaged: the ledger cannot be used; the charge stays.
         """
         short_text("request", request)
         if not isinstance(reply, bytes):
             raise InvalidParameter(f"reply must be bytes, got {type(reply).__name__}")
-        if len(reply) > MAX_REPLY:
-            # How long a reply is depends on the data; the limit does not.
-            raise InvalidParameter(f"reply must be at most {MAX_REPLY} bytes, got a longer one")
         failpoints.fail_point("before-reply")
         facts = canonical({"bytes": len(reply), "sha256": sha256(reply).hexdigest()})
         act = Act("reply", self.dataset, facts, self.analyst, request)
@@ -204,6 +225,7 @@ class Account:
                 connection.execute(
                     insert(replies).values(request=request, sha256=sha256(reply).hexdigest(), reply=reply)
                 )
+                connection.execute(delete(secrets).where(secrets.c.request == request))
                 return None
             kept.append(stored)
             return spend
@@ -257,6 +279,16 @@ class Account:
         raise LedgerDamaged(f"{self.ledger.store.name} is damaged: the reply to {request!r} was changed")
 
 
+def _same_event(spend: Record, payload: str) -> Entry:
+    """The charge of a spend that paid for this very event: what was not paid for must not be drawn."""
+    if spend.payload != payload:
+        raise RequestConflict(
+            f"request {shown(spend.request)} was charged, and not answered, for data with other facts, "
+            "such as another number of rows: choose another id or edition, which is paid for anew"
+        )
+    return entry_of(spend)
+
+
 def entry_of(record: Record) -> Entry:
     """The charge that a stored spend says."""
     facts = record.facts
@@ -270,4 +302,5 @@ def entry_of(record: Record) -> Entry:
         amount_of(*read_numbers(record.price)),
         record.request,
         record.hash,
+        record.fingerprint,
     )

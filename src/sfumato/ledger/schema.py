@@ -58,6 +58,14 @@ replies = Table(
     Column("reply", LargeBinary, nullable=False),
 )
 
+# What the randomness of a charged request follows from; gone once its outcome is stored.
+secrets = Table(
+    "ledger_secrets",
+    metadata,
+    Column("request", Text, primary_key=True),
+    Column("secret", LargeBinary, nullable=False),
+)
+
 # One row: the random identity of the ledger and its key.
 facts = Table(
     "ledger_facts",
@@ -93,7 +101,7 @@ _INDEXES = (
 
 def create(connection: Connection) -> None:
     """Make the tables of the newest version in an empty database, inside the transaction at hand."""
-    for table in (_version, entries, replies, facts):
+    for table in (_version, entries, replies, secrets, facts):
         connection.execute(CreateTable(table))
     for index in _INDEXES:
         connection.execute(CreateIndex(index))
@@ -150,5 +158,6 @@ FIRST_ENTRY = _entries("WHERE sequence = 1")
 # Without types for their columns: a damaged file may hold anything there.
 FACTS = text("SELECT identity, key FROM ledger_facts")
 REPLIES = text("SELECT request, sha256, reply FROM ledger_replies")
+STORED_SECRET = text("SELECT secret FROM ledger_secrets WHERE request = :request")
 STORED_REPLY = text("SELECT sha256, reply FROM ledger_replies WHERE request = :request")
 HASH_AT = text("SELECT hash FROM ledger_entries WHERE sequence = :sequence")

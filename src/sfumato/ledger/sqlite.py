@@ -20,6 +20,8 @@ SETTINGS = (
     "checkpoint_fullfsync=ON",
     "cell_size_check=ON",
     "trusted_schema=OFF",
+    # What is deleted is a secret.
+    "secure_delete=ON",
 )
 
 

@@ -1,6 +1,7 @@
 """What a plan file may say: every table and key, with its type and what it means."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -142,6 +143,8 @@ class Plan(Table):
     Args:
         version: the format, 1.
         title, about: for the report.
+        edition: a public name; the same questions and edition give the same release, whatever the file holds
+            by then, and a new edition is drawn and paid for anew.
         data: the file, its public name, whose privacy is protected, the neighbour relation.
         budget: what all queries may cost together; its `value` is a PureDP, an ApproxDP or a ZCDP.
         ledger: where spending is recorded.
@@ -166,6 +169,9 @@ class Plan(Table):
         description="The version of the format: 1."
     )
     title: Name = Field(description="The title of the release.")
+    edition: Name = Field(
+        "1", description="Names this release of the questions: a new edition is drawn and paid for anew."
+    )
     about: Text = Field("", description="What readers of the report should know first.")
     data: DataTable = Field(description="The data set.")
     budget: BudgetTable = Field(description="What all queries may cost together.")
@@ -214,6 +220,26 @@ class Plan(Table):
     def digest(self) -> str:
         """SHA-256 of the text, in hexadecimal."""
         return hashlib.sha256(self._text.encode()).hexdigest()
+
+    @property
+    def request_digest(self) -> str:
+        """SHA-256 of the questions and the edition, in hexadecimal; nothing that is read from the data
+        enters.
+
+        Left out is what changes no number: titles and names, and where the data and the ledger are.
+        """
+        facts = self.model_dump(
+            exclude={
+                **dict.fromkeys(("title", "about", "ledger", "derive"), True),
+                "data": {"path", "engine"},
+                "columns": self.columns.keys() - {*self.asked, *self.needed},
+                "queries": {"__all__": {"name"}},
+            },
+            warnings=False,  # exact numbers are kept as they are
+        )
+        facts["derive"] = {name: self.derive[name] for name in self.derived}
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def data_path(self) -> Path:

@@ -14,6 +14,7 @@ from pydantic import (
 
 from sfumato.data.conditions import Between
 from sfumato.data.counts import MAX_ROWS
+from sfumato.groups import MOST_FOUND
 from sfumato.plan.values import (
     Bounds,
     Categories,
@@ -141,6 +142,10 @@ class GroupsTable(Table):
     share: Inside | None = Field(None, description="The part of the query's budget that finds the groups.")
     least: whole_number(1, 2**62) | None = Field(  # type: ignore[valid-type]
         None, description="With private keys: groups of fewer people are never named."
+    )
+
+    most: whole_number(1, MOST_FOUND) | None = Field(  # type: ignore[valid-type]
+        None, description="With private keys: so many groups are answered at most; 10,000 unless given."
     )
 
     @property

@@ -3,11 +3,18 @@
 from sfumato.laws.chain import slack
 from sfumato.quantile_methods.interpolated import MOST_DRAWN, informative
 from sfumato.quantile_methods.method import Facts
+from sfumato.quantile_methods.tree import Tree
 
 # From so many orders on, a tree of counts whose leaves are the points of the grid is the most accurate.
 LEAST_TREE, MOST_LEAVES = 200, 2**16
 # Below so few orders noise has the tree's levels to pay for, and nothing to share them with.
 FEWEST_TREE = 10
+
+
+def most_in_tree(facts: Facts) -> int:
+    """How many integers a tree would draw, where `choose` can take one; 0 elsewhere."""
+    chosen = len(facts.orders) >= FEWEST_TREE and facts.grid.cells <= MOST_LEAVES
+    return Tree().most_drawn(facts) if chosen else 0
 
 
 def choose(facts: Facts, *, tree: bool = True) -> tuple[str, str]:

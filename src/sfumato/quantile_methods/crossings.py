@@ -144,6 +144,10 @@ class Scanned(ABC):
         """The law of the steps at which the counts pass their targets."""
         return ScansLaw(self.scans(facts), view)
 
+    def most_drawn(self, facts: Facts) -> int:
+        """One step for each order."""
+        return len(facts.orders)
+
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether there is one step for each order, or one past the last."""
         cells = self.cells(facts).cells

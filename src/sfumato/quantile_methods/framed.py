@@ -178,6 +178,10 @@ class Framed:
             )
         )
 
+    def most_drawn(self, facts: Facts) -> int:
+        """What the method draws, and two outer points."""
+        return self.method.most_drawn(self.own(facts)) + 2
+
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether both parts could have been drawn."""
         own = self.method.possible(outcome[:-2], self.own(facts))

@@ -184,6 +184,10 @@ class Method(Protocol):
     def law(self, view: Any, facts: Facts) -> QuantileLaw:
         """The law of the raw outcome."""
 
+    def most_drawn(self, facts: Facts) -> int:
+        """How many integers the law draws, at most."""
+        ...
+
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether the law could have drawn this outcome."""
 
@@ -232,6 +236,10 @@ class OnGrid:
     def look(self, column: Column, facts: Facts) -> Ranks:
         """The data on the line of points, counted in blocks and sorted where the law needs it."""
         return Ranks.of(column, facts.grid, nulls=facts.nulls, parts=self.parts(facts))
+
+    def most_drawn(self, facts: Facts) -> int:
+        """One point for each order."""
+        return len(facts.orders)
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether there is one point for each order."""

@@ -22,7 +22,7 @@ from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats
 from sfumato.laws import Law
 from sfumato.laws.grades import MAX_PARTS
 from sfumato.privacy import ApproxDP, Budget, Event, Neighbours, PureDP, for_changes, per_change
-from sfumato.quantile_methods.auto import choose
+from sfumato.quantile_methods.auto import choose, most_in_tree
 from sfumato.quantile_methods.counted import Counted
 from sfumato.quantile_methods.framed import Framed, checked_share
 from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, sampling_ranks
@@ -250,6 +250,15 @@ class Quantiles(Bounded):
     def in_two_steps(self) -> bool:
         """Whether its law draws a first part, on which what it reads next depends."""
         return self._counted is not None
+
+    @property
+    def parts_drawn(self) -> int:
+        """How many integers the law draws, at most, whatever the number of values is."""
+        if self._counted is None:
+            return self.chosen.most_drawn(self.facts)
+        facts = self._counted.settled(MAX_ROWS)
+        most = self._pick(facts)[0].most_drawn(facts)
+        return 1 + (max(most, most_in_tree(facts)) if self.method == "auto" and not self._share else most)
 
     def possible(self, outcome: Outcome) -> bool:
         """Whether the law could have drawn this outcome."""

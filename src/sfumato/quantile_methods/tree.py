@@ -103,6 +103,10 @@ class Tree:
         """The law of the noisy counts."""
         return self._mechanism(facts).law(view)
 
+    def most_drawn(self, facts: Facts) -> int:
+        """One noisy count for each node."""
+        return sum(self._sizes(facts))
+
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether there is one noisy count for each node."""
         return len(outcome) == sum(self._sizes(facts)) and all(abs(part) < 2**60 for part in outcome)

@@ -87,6 +87,11 @@ class Picks(ABC):
             raise InvalidParameter(f"scores must be one for each of the {len(self.options)} options")
         return cast(Law, first if self.picks == 1 else Peeled(first, self.picks))
 
+    @property
+    def parts_drawn(self) -> int:
+        """How many options are chosen."""
+        return self.picks
+
     def possible(self, outcome: Outcome) -> bool:
         """Whether the outcome is so many different options."""
         inside = all(0 <= part < len(self.options) for part in outcome)

@@ -35,6 +35,8 @@ from sfumato.query import Cost, Outcome
 
 # Weaker than this and noise leaves 64-bit integers, stronger and it is no privacy: both are mistakes.
 WEAKEST, STRONGEST = Fraction(1, 10**12), Fraction(10**6)
+# No sum of rows with its noise is as large.
+LARGEST_PART = 2**150
 # A part meets at most so many conditions: far more than a table has columns for them.
 MAX_CONDITIONS = 10_000
 # The parameters that are numbers as the column holds, and so may be dates.
@@ -269,11 +271,11 @@ class Statistic(ABC):
 
     def possible(self, outcome: Outcome) -> bool:
         """Whether the outcome has the right number of integers, none beyond what noise on sums can reach."""
-        return len(outcome) == self.parts_drawn and all(abs(part) < 2**150 for part in outcome)
+        return len(outcome) == self.parts_drawn and all(abs(part) < LARGEST_PART for part in outcome)
 
     @property
     def parts_drawn(self) -> int:
-        """How many integers the law draws: one, unless a statistic says otherwise."""
+        """How many integers the law draws, at most: one, unless a statistic says otherwise."""
         return 1
 
     def accuracy_words(self, error: float) -> str:

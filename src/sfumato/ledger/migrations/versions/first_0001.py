@@ -74,6 +74,11 @@ def upgrade() -> None:
         sa.Column("reply", sa.LargeBinary(), nullable=False),
     )
     op.create_table(
+        "ledger_secrets",
+        sa.Column("request", text, primary_key=True),
+        sa.Column("secret", sa.LargeBinary(), nullable=False),
+    )
+    op.create_table(
         "ledger_facts",
         sa.Column("identity", text, primary_key=True),
         sa.Column("key", sa.LargeBinary(), nullable=False),
