@@ -114,9 +114,8 @@ def _earlier(
         try:
             content = table_fingerprint(plan.data_path, books.key)
         except (SfumatoError, OSError):
-            content = None
-        entry = account.entry(request)
-        changed = entry is not None and entry.fingerprint != content
+            content = ""
+        changed = account.content(request) not in (None, content)
         return _published(plan, account, stored, fresh=False, notices=(CHANGED,) if changed else ())
 
 

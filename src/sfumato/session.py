@@ -265,7 +265,7 @@ class Session:
         content = self._data.fingerprint(ledger.ledger.key) if fingerprint is None else fingerprint
         stored: bytes | None = ledger.answered(request, digest)
         if stored is not None:
-            if ledger.entry(request).fingerprint != content:
+            if ledger.content(request) not in (None, content):
                 warn(
                     f"{CHANGED} Ask by another name to pay for an answer about the data of now.", stacklevel=3
                 )

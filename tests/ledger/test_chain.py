@@ -47,7 +47,7 @@ def acts(spends=4):
     yield Act("allow", "people", canonical({"cap": {"epsilon": "1/2"}}), "ada")
     for number in range(spends):
         price = Fraction(1, 10)
-        yield Act("spend", "people", payload(price), "ada", f"r{number}", "d", "f1", (price,))
+        yield Act("spend", "people", payload(price), "ada", f"r{number}", "d", (price,))
     yield Act("reply", "people", canonical({"bytes": 0, "sha256": "0" * 64}), "ada", "r1")
     yield Act("renew", "people", canonical({"added": {"epsilon": "1/4"}, "reason": "more"}))
     yield Act("retire", "people", canonical({"reason": "done"}))

@@ -382,6 +382,20 @@ def test_the_same_content_under_another_name_is_found(ledger):
     assert ledger.datasets() == ("people", "people-2")
 
 
+def test_no_entry_and_no_export_tells_whether_contents_are_equal(ledger, tmp_path):
+    account, known = opened(ledger), "a1b2" * 16
+    account.charge(count(), fingerprint=known, request="monday", digest="d")
+    assert account.content("monday") == known
+    assert account.content("tuesday") is None
+    ledger.export(tmp_path / "export.jsonl", replies=True)
+    ledger.backup(tmp_path / "backup.jsonl")
+    for told in (
+        str(ledger.entries()),
+        *((tmp_path / f"{name}.jsonl").read_text() for name in ("export", "backup")),
+    ):
+        assert known not in told
+
+
 def test_every_ledger_has_its_own_secret_key_and_identity(ledger, tmp_path):
     other = sf.SqlLedger(tmp_path / "other.db")
     assert len(ledger.key) == len(other.key) == 32

@@ -22,7 +22,7 @@ from sfumato.ledger.chain import (
     read_numbers,
 )
 from sfumato.ledger.memory import Entry, check_item, stated_cost
-from sfumato.ledger.schema import STORED_REPLY, STORED_SECRET, content, replies, secrets
+from sfumato.ledger.schema import CONTENT_OF, STORED_REPLY, STORED_SECRET, content, contents, replies, secrets
 from sfumato.privacy import Amount, ApproxDP, Budget, Neighbours, accountant_for, event_from_dict
 from sfumato.privacy.records import short_text
 from sfumato.query import Charged
@@ -128,7 +128,7 @@ class Account:
             item: a query, a stream, a choice, or a batch of them.
             request: an id that makes a retry safe: a second charge with it returns the first entry.
             digest: what the request asks for, in short; the same id with another digest is refused.
-            fingerprint: of the content of the data set, by a key of the ledger.
+            fingerprint: of the content of the data set, by a key of the ledger; a reminder outside the chain.
 
         Raises:
             BudgetExceeded: the cap of the data set or of the analyst would be passed.
@@ -155,15 +155,24 @@ class Account:
             analyst=self.analyst,
             request=request,
             digest=digest,
-            fingerprint=fingerprint,
             payload=payload,
             price=numbers_of(price, fields_of(self._kind)),
         )
-        record, fresh = self.ledger.append(act, once=self._same_spend)
+
+        def same_spend(connection: Connection, act: Act) -> Record | None:
+            found = None if act.request is None else self.ledger.spend(connection, act.request)
+            if found is not None:
+                self._match(found, act.digest)
+            elif fingerprint is not None:
+                reminder = {"fingerprint": fingerprint, "dataset": self.dataset, "request": request}
+                connection.execute(insert(contents).values(reminder))
+            return found
+
+        record, fresh = self.ledger.append(act, once=same_spend)
         if not fresh:
             return _same_event(record, payload)
         asked = (item.name, item.column, item.event, price, request)
-        return Entry(record.sequence, self.dataset, *asked, record.hash, fingerprint)
+        return Entry(record.sequence, self.dataset, *asked, record.hash)
 
     def answered(self, request: str, digest: str | None) -> bytes | None:
         """The reply that was kept for a request; None if it was not charged, or charged and not answered."""
@@ -246,6 +255,12 @@ class Account:
             found = self.ledger.spend(connection, request)
         return None if found is None else entry_of(found)
 
+    def content(self, request: str) -> str | None:
+        """The fingerprint of the content that a request was charged for, for the curator; None if unknown."""
+        with self.ledger.store.reading() as connection:
+            found: str | None = connection.scalar(CONTENT_OF, {"request": request})
+        return found
+
     def _before(self, request: str, digest: str | None) -> Record | None:
         with self.ledger.store.reading() as connection:
             found = self.ledger.spend(connection, request)
@@ -253,12 +268,6 @@ class Account:
             self._match(found, digest)
             # Where a crash came between commit and anchor, the retry sets the anchor.
             self.ledger.anchor_entry(found)
-        return found
-
-    def _same_spend(self, connection: Connection, act: Act) -> Record | None:
-        found = None if act.request is None else self.ledger.spend(connection, act.request)
-        if found is not None:
-            self._match(found, act.digest)
         return found
 
     def _match(self, spend: Record, digest: str | None) -> None:
@@ -302,5 +311,4 @@ def entry_of(record: Record) -> Entry:
         amount_of(*read_numbers(record.price)),
         record.request,
         record.hash,
-        record.fingerprint,
     )

@@ -50,7 +50,6 @@ class Record(NamedTuple):
     analyst: str | None
     request: str | None
     digest: str | None
-    fingerprint: str | None
     payload: str
     price: str | None
     state: str
@@ -86,7 +85,6 @@ class Act(NamedTuple):
     analyst: str | None = None
     request: str | None = None
     digest: str | None = None
-    fingerprint: str | None = None
     price: Numbers | None = None
 
 
@@ -254,7 +252,6 @@ def enter(
         act.analyst,
         act.request,
         act.digest,
-        act.fingerprint,
         act.payload,
         None if act.price is None else write_numbers(fields, act.price),
         "retired" if after.retired else "open",

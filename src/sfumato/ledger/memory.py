@@ -35,8 +35,6 @@ class Entry:
     # A durable ledger knows these too: the id that makes a retry safe, and the hash of its entry.
     request: str | None = None
     hash: str | None = None
-    # Of the content that was charged for, by the key of the ledger; for the curator alone.
-    fingerprint: str | None = None
 
 
 class MemoryLedger:

@@ -148,7 +148,6 @@ class Replay:
             record.analyst,
             record.request,
             record.digest,
-            record.fingerprint,
             None if price is None else price[1],
         )
         standing = self.standings.get(record.dataset)

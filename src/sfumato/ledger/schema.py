@@ -27,7 +27,7 @@ VERSION_TABLE = "ledger_version"
 metadata = MetaData()
 
 _OPTIONAL = {
-    *("analyst", "request", "digest", "fingerprint", "price", "analyst_spent", "analyst_cap"),
+    *("analyst", "request", "digest", "price", "analyst_spent", "analyst_cap"),
     *("dataset_spent_delta_units", "dataset_cap_delta_units", "analyst_spent_units", "analyst_cap_units"),
     *("analyst_spent_delta_units", "analyst_cap_delta_units"),
 }
@@ -66,6 +66,16 @@ secrets = Table(
     Column("secret", LargeBinary, nullable=False),
 )
 
+# Which content a charge was for, by its keyed fingerprint: a reminder for the curator. It is not in the
+# chain, so that neither an export nor a published hash tells whether two charges were for the same content.
+contents = Table(
+    "ledger_contents",
+    metadata,
+    Column("fingerprint", Text, nullable=False, index=True),
+    Column("dataset", Text, nullable=False),
+    Column("request", Text, index=True),
+)
+
 # One row: the random identity of the ledger and its key.
 facts = Table(
     "ledger_facts",
@@ -95,15 +105,14 @@ _INDEXES = (
     _index("ledger_one_reply", "request", where="kind = 'reply'", unique=True),
     _index("ledger_one_open", "dataset", where="kind = 'open'", unique=True),
     _index("ledger_one_retire", "dataset", where="kind = 'retire'", unique=True),
-    _index("ledger_content", "fingerprint", where="fingerprint IS NOT NULL"),
 )
 
 
 def create(connection: Connection) -> None:
     """Make the tables of the newest version in an empty database, inside the transaction at hand."""
-    for table in (_version, entries, replies, secrets, facts):
+    for table in (_version, entries, replies, secrets, contents, facts):
         connection.execute(CreateTable(table))
-    for index in _INDEXES:
+    for index in (*_INDEXES, *sorted(contents.indexes, key=lambda index: str(index.name))):
         connection.execute(CreateIndex(index))
     for statement in _guards(connection.dialect.name):
         connection.execute(text(statement))
@@ -112,7 +121,7 @@ def create(connection: Connection) -> None:
 
 def _guards(dialect: str) -> list[str]:
     """Triggers that refuse to change or remove a row."""
-    tables = (entries.name, replies.name, facts.name)
+    tables = (entries.name, replies.name, contents.name, facts.name)
     if dialect == "sqlite":
         return [
             f"CREATE TRIGGER {table}_{act.lower()} BEFORE {act} ON {table} "
@@ -158,6 +167,7 @@ FIRST_ENTRY = _entries("WHERE sequence = 1")
 # Without types for their columns: a damaged file may hold anything there.
 FACTS = text("SELECT identity, key FROM ledger_facts")
 REPLIES = text("SELECT request, sha256, reply FROM ledger_replies")
+CONTENT_OF = text("SELECT fingerprint FROM ledger_contents WHERE request = :request")
 STORED_SECRET = text("SELECT secret FROM ledger_secrets WHERE request = :request")
 STORED_REPLY = text("SELECT sha256, reply FROM ledger_replies WHERE request = :request")
 HASH_AT = text("SELECT hash FROM ledger_entries WHERE sequence = :sequence")

@@ -45,6 +45,7 @@ from sfumato.ledger.schema import (
     SPEND_OF,
     VERSION,
     content,
+    contents,
     entries,
     facts,
 )
@@ -224,8 +225,8 @@ class SqlLedger:
 
     def names_like(self, fingerprint: str, *, besides: str | None = None) -> tuple[str, ...]:
         """The data sets that were charged for content with this fingerprint, one of them left out."""
-        chosen = select(entries.c.dataset).where(
-            entries.c.fingerprint == short_text("fingerprint", fingerprint)
+        chosen = select(contents.c.dataset).where(
+            contents.c.fingerprint == short_text("fingerprint", fingerprint)
         )
         with self.store.reading() as connection:
             names = set(connection.scalars(chosen.distinct()))

@@ -8,7 +8,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-TABLES = ("ledger_entries", "ledger_replies", "ledger_facts")
+TABLES = ("ledger_entries", "ledger_replies", "ledger_contents", "ledger_facts")
 
 
 def upgrade() -> None:
@@ -22,7 +22,6 @@ def upgrade() -> None:
         sa.Column("analyst", text),
         sa.Column("request", text),
         sa.Column("digest", text),
-        sa.Column("fingerprint", text),
         sa.Column("payload", text, nullable=False),
         sa.Column("price", text),
         sa.Column("state", text, nullable=False),
@@ -63,10 +62,6 @@ def upgrade() -> None:
         op.create_index(
             name, "ledger_entries", columns, unique=True, sqlite_where=chosen, postgresql_where=chosen
         )
-    known = sa.text("fingerprint IS NOT NULL")
-    op.create_index(
-        "ledger_content", "ledger_entries", ["fingerprint"], sqlite_where=known, postgresql_where=known
-    )
     op.create_table(
         "ledger_replies",
         sa.Column("request", text, primary_key=True),
@@ -78,6 +73,14 @@ def upgrade() -> None:
         sa.Column("request", text, primary_key=True),
         sa.Column("secret", sa.LargeBinary(), nullable=False),
     )
+    op.create_table(
+        "ledger_contents",
+        sa.Column("fingerprint", text, nullable=False),
+        sa.Column("dataset", text, nullable=False),
+        sa.Column("request", text),
+    )
+    for column in ("fingerprint", "request"):
+        op.create_index(f"ix_ledger_contents_{column}", "ledger_contents", [column])
     op.create_table(
         "ledger_facts",
         sa.Column("identity", text, primary_key=True),
