@@ -1,24 +1,44 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and never through a symbolic link.
+
+Whoever may write to a folder may plant links in it under any name. New files have random names and are
+created exclusively, so that no link is followed; a finished file replaces a link of its name, and what the
+link points to stays as it was. A folder that is itself a link is used: whoever named it chose it.
+"""
 
 import contextlib
 import os
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
+
+PUBLIC, PRIVATE = 0o666, 0o600
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes, *, mode: int = PUBLIC) -> None:
     """Write a file durably; after any crash it is the old one or the new one."""
-    with in_place_of(path) as temporary, temporary.open("xb") as file:
+    with replacement(path, mode=mode) as file:
         file.write(content)
+
+
+@contextmanager
+def replacement(path: Path, *, mode: int = PUBLIC) -> Iterator[BinaryIO]:
+    """A new file, open for writing, which is durable and takes the place of `path` at the end.
+
+    The process's umask applies to the mode.
+    """
+    with in_place_of(path) as temporary, os.fdopen(_create(temporary, mode), "wb") as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
 def in_place_of(path: Path) -> Iterator[Path]:
-    """A new name beside the path to write to, which takes its place once all is there."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    """A random name next to `path`; what `write_file` puts there takes the place of `path` at the end."""
+    temporary = _random_name(path.parent, path.name)
     try:
         yield temporary
         temporary.replace(path)
@@ -27,6 +47,37 @@ def in_place_of(path: Path) -> Iterator[Path]:
             temporary.unlink()
         raise
     _settle(path.parent)
+
+
+def require_writable(folder: Path) -> None:
+    """Create a file in a folder and remove it again; OSError if that is impossible."""
+    probe = _random_name(folder, "probe")
+    try:
+        os.close(_create(probe, PRIVATE))
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+
+
+def holds(path: Path, content: bytes) -> bool:
+    """Whether `path` is a regular file with this content; no link is followed and no pipe waited for."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    with open(path, "rb", opener=_unfollowed) as file:
+        found = os.fstat(file.fileno())
+        return stat.S_ISREG(found.st_mode) and found.st_size == len(content) and file.read() == content
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _random_name(folder: Path, name: str) -> Path:
+    return folder / f".{name}.{secrets.token_hex(8)}.new"
+
+
+def _create(path: Path, mode: int) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
 
 def _settle(folder: Path) -> None:

@@ -20,6 +20,7 @@ from tests.cli.running import called, ran, started
 
 import sfumato.anonymity.anonymizing as anonymizing_file
 import sfumato.cli.anonymize as anonymize_file
+from sfumato import whole_files
 from sfumato.errors import MissingExtra
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "anonymity"
@@ -289,11 +290,11 @@ def test_no_bar_is_open_while_a_search_draws_its_own(here, undrawn, monkeypatch)
 
 
 def test_an_interrupt_while_the_folder_is_tried_leaves_no_folder(here, monkeypatch):
-    def interrupted(path, content):
+    def interrupted(path, mode):
         path.touch()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    monkeypatch.setattr(whole_files, "_create", interrupted)
     assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] != 0
     assert not (here / "out").exists()
 

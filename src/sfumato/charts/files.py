@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.charts.theme import altair
 from sfumato.checks import shown
 from sfumato.errors import InvalidParameter, MissingExtra
+from sfumato.whole_files import write_file
 
 SUFFIXES = (".svg", ".png", ".html", ".json")
 # No link to an editor elsewhere: the page asks the network for nothing.
@@ -49,7 +50,7 @@ def save(chart: Any, path: str | os.PathLike[str]) -> Path:
     ending = target.suffix.lower()
     if ending not in SUFFIXES:
         raise InvalidParameter(f"path must end in {', '.join(SUFFIXES)}, got path={shown(str(path))}")
-    target.write_bytes(content(chart, ending))
+    write_file(target, content(chart, ending))
     return target
 
 

@@ -15,8 +15,7 @@ import sfumato
 from sfumato.cli.anonymity_options import plan_of
 from sfumato.cli.options import Force, Json, each_line
 from sfumato.cli.output import grid_of, output, print_json, stages, warn
-from sfumato.cli.outputs import FORCE, folder_for, refusing
-from sfumato.cli.status import Refused
+from sfumato.cli.outputs import folder_for, refusing, require_free
 from sfumato.errors import MissingExtra
 from sfumato.release import printable
 from sfumato.whole_files import in_place_of, write_file
@@ -213,9 +212,7 @@ def _write(folder: Path, files: Mapping[str, bytes], *, force: bool) -> None:
     """Write all files, the table last; none if one cannot be written, or would replace another unasked."""
     with refusing(), _alone_in(folder), ExitStack() as all_there:
         for name, content in files.items():
-            there = folder / name
-            if not force and os.path.lexists(there) and there.read_bytes() != content:
-                raise Refused(f"{there} exists already; {FORCE}")
+            require_free(folder / name, content, force=force)
         for name, content in files.items():
             write_file(all_there.enter_context(in_place_of(folder / name)), content)
 

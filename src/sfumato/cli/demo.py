@@ -10,6 +10,7 @@ from sfumato.cli.options import Force, Json, each_line
 from sfumato.cli.output import output, stages
 from sfumato.cli.outputs import folder_for, write_new
 from sfumato.cli.release import released
+from sfumato.safe_text import csv_bytes
 
 EXAMPLES = each_line(
     "Example: sfumato demo -o demo",
@@ -33,7 +34,7 @@ def demo(
     source, target = folder / "salaries.csv", folder / "plan.toml"
     with folder_for(folder):
         with stages("inventing people"):
-            table = salaries.frame().write_csv().encode()
+            table = csv_bytes(salaries.frame())
         write_new(source, table, force=force)
         write_new(target, files("sfumato.cli").joinpath("demo.toml").read_bytes(), force=force)
         if not as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sfumato.cli.failures import reason
 from sfumato.cli.status import UNUSABLE, Refused
-from sfumato.whole_files import in_place_of, write_file
+from sfumato.whole_files import holds, in_place_of, require_writable, write_file
 
 FORCE = "give another place, or --force to replace it"
 
@@ -16,11 +16,18 @@ FORCE = "give another place, or --force to replace it"
 def write_new(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file that is not there yet; one that is there is replaced by --force alone."""
     with refusing():
-        if not force and _exists(path) and path.read_bytes() != content:
-            raise Refused(f"{path} exists already; {FORCE}")
+        require_free(path, content, force=force)
         if path.parent != Path():
             path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)
+
+
+def require_free(path: Path, content: bytes, *, force: bool) -> None:
+    """Refuse to replace something else than this content, a link included, unless by force."""
+    if path.is_dir() and not path.is_symlink():
+        raise Refused(f"{path} is a directory")
+    if not force and _exists(path) and not holds(path, content):
+        raise Refused(f"{path} exists already; {FORCE}")
 
 
 @contextmanager
@@ -44,16 +51,11 @@ def folder_for(folder: Path) -> Iterator[None]:
         if folder.exists() and not folder.is_dir():
             raise Refused(f"{folder} is a file; -o names the folder to write to")
         new = not folder.exists()
-    probe = folder / f".{os.getpid()}.probe"
     # An interrupt may come at any line.
     try:
         with refusing():
             folder.mkdir(parents=True, exist_ok=True)
-            try:
-                probe.write_bytes(b"")
-            finally:
-                with contextlib.suppress(OSError):
-                    probe.unlink()
+            require_writable(folder)
         yield
     finally:
         if new:

@@ -311,7 +311,8 @@ def locked(file: Path) -> Iterator[None]:
     """Keeps other processes out; the lock is a file beside it, because the file itself is replaced whole."""
     import fcntl  # only systems that have it can share a file between processes
 
-    opened = os.open(file.with_name(f".{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open(file.with_name(f".{file.name}.lock"), flags, 0o600)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield

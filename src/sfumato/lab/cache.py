@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InvalidParameter
-from sfumato.whole_files import in_place_of
+from sfumato.whole_files import write_file
 
 # Of the files; a change makes all older ones unknown.
 FORMAT = 2
@@ -173,8 +173,7 @@ class Cache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with in_place_of(path) as temporary:
-                temporary.write_text(json.dumps(rows), "utf-8")
+            write_file(path, json.dumps(rows).encode())
         except OSError:
             return
 

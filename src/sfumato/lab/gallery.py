@@ -20,6 +20,7 @@ from sfumato.lab.figure import FULL, MODES, QUICK, Effort, Figure, Mode, Stateme
 from sfumato.lab.gallery_page import INDEX, STATEMENTS, Plate
 from sfumato.lab.runs import subjects_of
 from sfumato.processes import results
+from sfumato.safe_text import csv_bytes
 from sfumato.whole_files import write_file
 
 SCHEMA = 1
@@ -82,7 +83,7 @@ class Drawn:
     def files(self) -> dict[str, bytes]:
         """Its picture as SVG and PNG and its table as CSV, by their names."""
         pictures = {f"{self.stem}{ending}": content(self.chart, ending) for ending in (".svg", ".png")}
-        return {**pictures, f"{self.stem}.csv": self.table.write_csv().encode()}
+        return {**pictures, f"{self.stem}.csv": csv_bytes(self.table)}
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write its files to a folder, which is made if need be; their paths."""

@@ -1,11 +1,14 @@
 """A table of fictional people with salaries, for the demo, the examples and the benchmarks."""
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfumato.laws.bits import SeededBits
+from sfumato.safe_text import csv_bytes
+from sfumato.whole_files import write_file
 
 ROWS = 50_000
 SEED = 1503
@@ -74,8 +77,7 @@ def frame(rows: int = ROWS, seed: int = SEED) -> Any:
 
 def write(path: Path, rows: int = ROWS, seed: int = SEED) -> None:
     """Write the table as CSV, or as Parquet where the path ends in .parquet."""
-    made = frame(rows, seed)
+    made, written = frame(rows, seed), io.BytesIO()
     if path.suffix == ".parquet":
-        made.write_parquet(path)
-    else:
-        made.write_csv(path)
+        made.write_parquet(written)
+    write_file(path, written.getvalue() or csv_bytes(made))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger.chain import Head
+from sfumato.whole_files import PRIVATE, write_file
 
 # Seconds between syncs. The commit itself is durable; a power cut leaves the anchor this much behind it.
 EVERY = 1.0
@@ -39,7 +40,7 @@ def predecessor(anchor: Path, ledger: str, identity: str) -> Head | None:
     try:
         known = note.read_text("ascii").strip() if note.exists() else identity
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(f"{identity}\n", "ascii")
+        write_file(note, f"{identity}\n".encode(), mode=PRIVATE)
     except (OSError, ValueError):
         return None  # it is a courtesy; the anchor itself speaks up where it cannot be written
     before = anchor.with_name(f"{known}{anchor.suffix}")
@@ -105,7 +106,7 @@ class Anchor:
     def _opened(self, flags: int, lock: int) -> Iterator[int]:
         # Opened anew each time: a lock belongs to an open file, and a forked process would share it.
         try:
-            file = os.open(self.path, flags | os.O_CLOEXEC, 0o600)
+            file = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as fault:
             raise self._unavailable(fault) from None
         try:

@@ -7,12 +7,12 @@ replies.
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, insert, select, text
 
@@ -22,6 +22,7 @@ from sfumato.ledger.chain import FORMAT, Act, Head, Record, canonical, enter, he
 from sfumato.ledger.replay import Replay, Report
 from sfumato.ledger.schema import REPLIES, content, entries, facts, replies
 from sfumato.ledger.store import Store
+from sfumato.whole_files import PRIVATE, replacement
 
 if TYPE_CHECKING:
     from sfumato.ledger.sql import SqlLedger
@@ -82,37 +83,27 @@ def write(ledger: "SqlLedger", path: Path, *, replies: bool, key: bool) -> Head:
     first: dict[str, object] = header(ledger.identity, ledger.key)
     if key:
         first["key"] = ledger.key.hex()
-    with _new_file(path) as file, ledger.store.reading() as connection:
-        file.write(canonical(first) + "\n")
+    with _new_file(path) as put, ledger.store.reading() as connection:
+        put(first)
         for record in _records(connection):
-            file.write(canonical(ledger.sound(record)._asdict()) + "\n")
+            put(ledger.sound(record)._asdict())
             head = Head(record.sequence, record.hash)
         if replies:
             for request, _, reply in _stored_replies(connection):
-                line = {"request": request, "reply": b64encode(reply).decode()}
-                file.write(canonical(line) + "\n")
+                put({"request": request, "reply": b64encode(reply).decode()})
     return head
 
 
 @contextmanager
-def _new_file(path: Path) -> Iterator[TextIO]:
-    if path.exists():
+def _new_file(path: Path) -> Iterator[Callable[[dict[str, Any]], object]]:
+    if os.path.lexists(path):
         raise InvalidParameter(f"path must be that of a new file, and {str(path)!r} is there already")
-    partial = path.with_name(f"{path.name}.partial")
     try:
         # A backup holds the key and the replies, which are for the curator.
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.rename(path)
+        with replacement(path, mode=PRIVATE) as file:
+            yield lambda record: file.write(f"{canonical(record)}\n".encode("ascii"))
     except OSError as fault:
-        partial.unlink(missing_ok=True)
         raise LedgerUnavailable(f"the copy {path} cannot be written: {_reason(fault)}") from None
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 @dataclass
