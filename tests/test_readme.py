@@ -38,6 +38,7 @@ PAGES = [
     "docs/compare.md",
     "docs/lab.md",
     "docs/anonymity.md",
+    "docs/cli.md",
     "docs/public-data.md",
     "docs/pufferfish.md",
     "docs/federated.md",

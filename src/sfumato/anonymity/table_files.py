@@ -15,6 +15,7 @@ from sfumato.data.file_parquet import damage, file_types
 from sfumato.data.file_types import FileKind, collected
 from sfumato.data.files import read
 from sfumato.errors import InvalidParameter
+from sfumato.safe_text import csv_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,14 +138,13 @@ def read_table(path: str | os.PathLike[str]) -> StoredTable:
 
 def table_bytes(frame: "pl.DataFrame", like: StoredTable) -> bytes:
     """A table as a file of the same form as another one."""
+    if like.source.holds == "csv":
+        text = csv_bytes(frame, separator=like.separator)
+        # Without a time, so that the same table gives the same bytes.
+        return gzip.compress(text, mtime=0) if like.source.gzipped else text
     written = io.BytesIO()
     if like.source.holds == "parquet":
         frame.write_parquet(written)
-    elif like.source.holds == "arrow":
-        frame.write_ipc(written)
     else:
-        frame.write_csv(written, separator=like.separator)
-        if like.source.gzipped:
-            # Without a time, so that the same table gives the same bytes.
-            return gzip.compress(written.getvalue(), mtime=0)
+        frame.write_ipc(written)
     return written.getvalue()

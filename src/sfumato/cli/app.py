@@ -24,6 +24,7 @@ from sfumato.cli.failures import told
 from sfumato.cli.options import each_line, new_group
 from sfumato.cli.output import let_go
 from sfumato.cli.status import SHORT
+from sfumato.safe_text import visible
 
 ABOUT = "Statistics about people, published without exposing any of them."
 EXAMPLES = each_line(
@@ -95,7 +96,7 @@ def run(arguments: list[str] | None = None) -> None:
             # The interpreter would try again at exit, and end with a status of its own.
             let_go()
         if words:
-            sys.stderr.write(f"sfumato: {words}\n")
+            sys.stderr.write(f"sfumato: {visible(words)}\n")
         sys.exit(status)
 
 

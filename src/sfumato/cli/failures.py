@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sfumato.cli.status import EXCEEDED, FAULT, INTERRUPTED, LEDGER, PIPE_CLOSED, UNUSABLE, Refused
 from sfumato.errors import BudgetExceeded, LedgerDamaged, LedgerUnavailable, SfumatoError
+from sfumato.release import printable
 
 
 def told(error: BaseException) -> tuple[int, str]:
@@ -40,7 +41,8 @@ def reason(error: OSError) -> str:
     name = error.filename
     if name is None:
         return words
-    return f"{os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name}: {words}"
+    path = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else str(name)
+    return f"{printable(path)}: {words}"
 
 
 def _place(error: BaseException) -> str:

@@ -4,12 +4,12 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from rich import box
-from rich.console import Console, JustifyMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,12 +18,14 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from sfumato.checks import compact
 from sfumato.cli.status import PIPE_CLOSED
 from sfumato.query import Cost
+from sfumato.safe_text import visible
 
 # Where there is no terminal nothing is folded to fit one, and a line stays a line.
 WIDE = 120
@@ -34,7 +36,16 @@ TEXTS = ("evidence", "accuracy")
 PATIENCE = 1.0
 
 
-class Output(Console):
+class SafeConsole(Console):
+    """A console on which names of others do not steer the terminal: they reach it as text alone."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of a renderable, with control characters of its texts written as escapes."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+
+class Output(SafeConsole):
     """A console that ends the process quietly when its reader has gone away."""
 
     def on_broken_pipe(self) -> NoReturn:
@@ -64,7 +75,7 @@ def print_json(record: Any) -> None:
 
 def progress() -> Progress:
     """A bar on standard error; none where it is no terminal."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     return Progress(
         TextColumn("auditing"),
         BarColumn(),
@@ -79,7 +90,7 @@ def progress() -> Progress:
 @contextmanager
 def stages(words: str) -> Iterator[Callable[..., None]]:
     """A bar on standard error after a second, if that is a terminal; what is given tells how far it is."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -108,7 +119,7 @@ def stages(words: str) -> Iterator[Callable[..., None]]:
 
 def warn(words: str) -> None:
     """A line on standard error."""
-    Console(stderr=True, highlight=False, emoji=False, markup=False).print(
+    SafeConsole(stderr=True, highlight=False, emoji=False, markup=False).print(
         f"sfumato: {words}", soft_wrap=True
     )
 
@@ -128,9 +139,9 @@ def grid_of(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1
     made = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False, header_style="bold")
     for place, name in enumerate(head):
         side: JustifyMethod = "left" if place < left else "right"
-        made.add_column(Text(name), justify=side, overflow="fold", no_wrap=place >= left)
+        made.add_column(Text(visible(name)), justify=side, overflow="fold", no_wrap=place >= left)
     for row in rows:
-        made.add_row(*map(Text, row))
+        made.add_row(*(Text(visible(cell)) for cell in row))
     return made
 
 

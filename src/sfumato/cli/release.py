@@ -23,6 +23,7 @@ from sfumato.cli.published import print_results
 from sfumato.cli.status import UNWRITTEN, Refused
 from sfumato.errors import MissingExtra, SfumatoError
 from sfumato.release import printable
+from sfumato.safe_text import csv_bytes
 from sfumato.whole_files import write_file
 
 EXAMPLES = each_line(
@@ -248,10 +249,9 @@ def _tables(publication: Any) -> dict[str, bytes]:
     numbers = ("value", "low", "high", "confidence")
     empty = {name: polars.Float64 if name in numbers else polars.String for name in names}
     frame = polars.DataFrame(rows, schema=None if rows else empty, infer_schema_length=None)
-    text, binary = io.BytesIO(), io.BytesIO()
-    frame.write_csv(text)
+    binary = io.BytesIO()
     frame.write_parquet(binary)
-    return {CSV: text.getvalue(), PARQUET: binary.getvalue()}
+    return {CSV: csv_bytes(frame), PARQUET: binary.getvalue()}
 
 
 def _is_number(value: Any) -> bool:
