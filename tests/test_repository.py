@@ -163,7 +163,7 @@ def test_only_bits_makes_randomness(path):
         assert randomness_used(source, outside="SeededBits") <= {"os.urandom", "os.getrandom"}
     elif place == "whole_files.py":
         # For names that nobody can foresee; no answer depends on them.
-        assert randomness_used(source) == {"secrets"}
+        assert randomness_used(source) == {"os.urandom"}
     elif not place.startswith("lab/"):
         assert not randomness_used(source)
 

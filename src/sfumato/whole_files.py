@@ -7,7 +7,6 @@ link points to stays as it was. A folder that is itself a link is used: whoever 
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,7 +72,7 @@ def _unfollowed(path: str, flags: int) -> int:
 
 
 def _random_name(folder: Path, name: str) -> Path:
-    return folder / f".{name}.{secrets.token_hex(8)}.new"
+    return folder / f".{name}.{os.urandom(8).hex()}.new"
 
 
 def _create(path: Path, mode: int) -> int:
