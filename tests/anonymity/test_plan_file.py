@@ -23,7 +23,8 @@ title = "People"
 table = "people.csv"
 quasi = ["age", "sex"]
 sensitive = ["pay"]
-identifiers = ["name"]
+keep = ["ward"]
+drop = ["name"]
 k = 5
 method = "full-domain"
 metric = "height"
@@ -71,7 +72,7 @@ def test_everything_that_a_plan_says_is_read_exactly():
     settings = plan.settings
     assert settings.quasi == ("age", "sex")
     assert settings.sensitive == ("pay", "ill")
-    assert settings.identifiers == ("name",)
+    assert (settings.keep, settings.drop) == (("ward",), ("name",))
     assert settings.goals == (
         KAnonymity(5),
         DistinctDiversity("ill", 2),

@@ -25,6 +25,8 @@ from sfumato.errors import MissingExtra
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "anonymity"
 QUASI = ("--quasi", "age,sex,postcode")
+ROLES = (*QUASI, "--keep", "admitted,illness,cost", "--drop", "name,insurance")
+GOAL_ROLES = (*QUASI, "--keep", "admitted,cost", "--drop", "name,insurance")
 PATIENTS = (EXAMPLE / "patients.csv").read_text("utf-8")
 PATIENTS_OF_MANY = [f"{i * 7 % 90},{'fm'[i % 2]},{i * 31 % 977}\n" for i in range(200_000)]
 
@@ -66,7 +68,7 @@ def test_the_example_runs_and_meets_its_goals(here):
         "summary.json",
     ]
     rows = rows_of((here / "out" / "anonymized.csv").read_text("utf-8"))
-    assert list(rows[0]) == ["age", "sex", "postcode", "admitted", "illness", "cost"]
+    assert list(rows[0]) == ["age", "sex", "postcode", "admitted", "illness"]
     names = ["age", "sex", "postcode", "admitted"]
     assert min(classes(rows, names).values()) >= 5
     ills = {}
@@ -80,7 +82,7 @@ def test_the_example_runs_and_meets_its_goals(here):
 
 
 def test_options_alone_do_the_same_as_a_plan_and_json_is_one_document(here, undrawn):
-    options = (*QUASI, "--k", "6", "--sensitive", "illness", "--identifiers", "name,insurance")
+    options = (*GOAL_ROLES, "--k", "6", "--sensitive", "illness")
     status, printed, complained = called("anonymize", "patients.csv", *options, "-o", "one", "--json")
     assert status == 0
     assert "there is no report" in complained
@@ -89,7 +91,7 @@ def test_options_alone_do_the_same_as_a_plan_and_json_is_one_document(here, undr
     assert record["files"] == ["anonymized.csv", "summary.json"]
     (here / "plan.toml").write_text(
         'version = 1\nquasi = ["age", "sex", "postcode"]\nk = 6\nsensitive = ["illness"]\n'
-        'identifiers = ["name", "insurance"]\n'
+        'keep = ["admitted", "cost"]\ndrop = ["name", "insurance"]\n'
     )
     assert called("anonymize", "patients.csv", "--plan", "plan.toml", "-o", "two")[0] == 0
     one, two = ((here / name / "anonymized.csv").read_bytes() for name in ("one", "two"))
@@ -101,12 +103,57 @@ def test_cells_that_are_not_coarsened_are_written_as_they_stood(here, undrawn):
         f'{20 + i % 3},007,1.{i % 3}0,"a, ""b"" {i}"\n' for i in range(12)
     )
     (here / "t.csv").write_text(text, "utf-8")
-    options = ("--quasi", "age", "--k", "4", "--sensitive", "cost")
+    options = ("--quasi", "age", "--k", "4", "--sensitive", "cost", "--keep", "code,note")
     assert called("anonymize", "t.csv", *options, "-o", "out")[0] == 0
     given, found = rows_of(text), rows_of((here / "out" / "anonymized.csv").read_text("utf-8"))
     for name in ("code", "cost", "note"):
         assert Counter(row[name] for row in found) == Counter(row[name] for row in given)
     assert {row["cost"] for row in found} == {"1.00", "1.10", "1.20"}
+
+
+def test_columns_that_are_published_as_they_are_are_counted_and_warned_of(here):
+    rows = rows_of(PATIENTS)
+    text = "age,sex,cost,code\n" + "".join(f"{r['age']},{r['sex']},{r['cost']},c{r['age']}\n" for r in rows)
+    (here / "t.csv").write_text(text)
+    asked = ("anonymize", "t.csv", "--quasi", "age,sex", "--k", "5", "--keep", "cost,code", "-o", "out")
+    status, printed, complained = called(*asked)
+    assert status == 0
+    found = rows_of((here / "out" / "anonymized.csv").read_text())
+    alone = sum(count == 1 for count in classes(found, ["cost"]).values())
+    together = sum(count == 1 for count in classes(found, ["age", "sex", "cost", "code"]).values())
+    assert f"rows with a value that no other row has, of 1,000: 'cost' {alone:,}" in complained
+    assert f"{together:,} of 1,000 rows are unique in the quasi-identifiers with 'cost', 'code'" in complained
+    assert "'code' determines 'age', and undoes its coarsening in " in complained
+    assert ["cost", "keep", f"{alone:,}"] in [line.split()[:3] for line in printed.splitlines()]
+    record = json.loads((here / "out" / "summary.json").read_text())
+    assert record["linkage"]["kept_with_quasi"] == together
+    assert len(record["warnings"]) == complained.count("sfumato: ") == 3
+    page = (here / "out" / "report.html").read_text("utf-8")
+    assert "determines &#39;age&#39;, and undoes its coarsening" in page
+    assert f"finds {together:,} of 1,000 rows" in page
+    printed = called("anonymity", "measure", "out/anonymized.csv", "--quasi", "age,sex")[1]
+    assert ["cost", f"{alone:,}", "/"] in [line.split()[:3] for line in printed.splitlines()]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_formulas_of_the_table_are_neutral_in_csv_and_exact_elsewhere(here, undrawn, ending):
+    cells = ["=1+1", "-5", "\x1b[31m", "a", "@x", "-"] * 2
+    frame = pl.DataFrame({"age": [*range(12)], "=note": cells, "\x1b[2J": [-1.5] * 12})
+    frame.write_csv("t.csv")
+    frame.write_parquet("t.parquet")
+    asked = ("--quasi", "age", "--keep", "=note", "--keep", "\x1b[2J", "--k", "4", "-o", "out")
+    status, printed, complained = called("anonymize", f"t.{ending}", *asked)
+    assert status == 0
+    assert "\x1b" not in printed + complained
+    if ending == "parquet":
+        found = pl.read_parquet("out/anonymized.parquet")
+        assert sorted(found.get_column("=note")) == sorted(cells)
+        return
+    found = rows_of((here / "out" / "anonymized.csv").read_text("utf-8"))
+    assert set(found[0]) == {"age", "'=note", "'\\x1b[2J"}
+    expected = {"'=1+1", "-5", "'\\x1b[31m", "a", "'@x", "-"}
+    assert {row["'=note"] for row in found} == expected
+    assert {row["'\\x1b[2J"] for row in found} == {"-1.5"}
 
 
 def test_numbers_with_zeros_in_front_are_words_unless_a_type_is_given(here, undrawn):
@@ -134,13 +181,13 @@ def test_codes_that_are_masked_are_words_whatever_they_look_like(here, undrawn):
 
 def test_semicolons_stay_semicolons(here, undrawn):
     (here / "t.csv").write_text('age;ill\n1;"a;b"\n2;c,d\n')
-    assert called("anonymize", "t.csv", "--quasi", "age", "--k", "2", "-o", "out")[0] == 0
+    assert called("anonymize", "t.csv", "--quasi", "age", "--keep", "ill", "--k", "2", "-o", "out")[0] == 0
     assert (here / "out" / "anonymized.csv").read_text() == 'age;ill\n[1, 2];"a;b"\n[1, 2];c,d\n'
 
 
 def test_numbers_that_are_missing_are_no_words(here, undrawn):
     (here / "t.csv").write_text("age,on\n1,2024-02-30\n,x\nNA,x\n3,2024-02-28\n2,x\nNA,x\n")
-    assert called("anonymize", "t.csv", "--quasi", "age", "--k", "3", "-o", "out")[0] == 0
+    assert called("anonymize", "t.csv", "--quasi", "age", "--keep", "on", "--k", "3", "-o", "out")[0] == 0
     found = Counter(row["age"] for row in rows_of((here / "out" / "anonymized.csv").read_text()))
     assert found == {"[1, 3]": 3, "null": 3}
     # A day that is on no calendar is a word, and its column text.
@@ -162,7 +209,7 @@ def test_the_table_is_written_in_the_format_that_it_came_in(here, undrawn, endin
         frame.write_csv(written, separator="\t" if ending == ".tsv" else ",")
     content = written.getvalue()
     path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
-    assert called("anonymize", path, *QUASI, "--k", "5", "-o", "out")[0] == 0
+    assert called("anonymize", path, *ROLES, "--k", "5", "-o", "out")[0] == 0
     out = here / "out" / f"anonymized{ending}"
     if ending.endswith("gz"):
         assert out.read_bytes()[4:8] == bytes(4)  # no time, so that the same table gives the same bytes
@@ -172,13 +219,14 @@ def test_the_table_is_written_in_the_format_that_it_came_in(here, undrawn, endin
         found = pl.read_ipc(out)
     else:
         found = pl.read_csv(out, separator="\t" if ending == ".tsv" else ",", try_parse_dates=True)
-    assert found.drop("age", "sex", "postcode").schema == frame.drop("age", "sex", "postcode").schema
+    kept = ["admitted", "illness", "cost"]
+    assert found.select(kept).schema == frame.select(kept).schema
     assert found.height == 1_000
     assert found.group_by("age", "sex", "postcode").len()["len"].min() >= 5
 
 
 def test_nothing_is_replaced_unasked_and_the_same_again_is_the_same(here, undrawn):
-    once = ("anonymize", "patients.csv", *QUASI, "-o", "out")
+    once = ("anonymize", "patients.csv", *ROLES, "-o", "out")
     assert called(*once, "--k", "5")[0] == 0
     assert called(*once, "--k", "5")[0] == 0
     before = {path.name: path.read_bytes() for path in (here / "out").iterdir()}
@@ -199,12 +247,13 @@ def test_nothing_is_replaced_unasked_and_the_same_again_is_the_same(here, undraw
     ],
 )
 def test_every_goal_of_a_plan_is_an_option(here, undrawn, option, goal):
-    assert called("anonymize", "patients.csv", *QUASI, "--k", "2", *option, "-o", "one")[0] == 0
+    assert called("anonymize", "patients.csv", *GOAL_ROLES, "--k", "2", *option, "-o", "one")[0] == 0
     (here / "p.toml").write_text(
-        f'version = 1\nquasi = ["age", "sex", "postcode"]\nk = 2\n[[goals]]\n{goal}\n'
+        'version = 1\nquasi = ["age", "sex", "postcode"]\nkeep = ["admitted", "cost"]\n'
+        f'drop = ["name", "insurance"]\nk = 2\n[[goals]]\n{goal}\n'
     )
     assert called("anonymize", "patients.csv", "--plan", "p.toml", "-o", "two")[0] == 0
-    assert called("anonymize", "patients.csv", *QUASI, "--k", "2", "-o", "none")[0] == 0
+    assert called("anonymize", "patients.csv", *ROLES, "--k", "2", "-o", "none")[0] == 0
     one, two, none = ((here / name / "anonymized.csv").read_bytes() for name in ("one", "two", "none"))
     assert one == two != none
 
@@ -212,7 +261,7 @@ def test_every_goal_of_a_plan_is_an_option(here, undrawn, option, goal):
 def test_order_and_metric_are_options(here, undrawn):
     (here / "t.csv").write_text("age,n\n" + "".join(f"{20 + 7 * i % 10},{i}\n" for i in range(20)))
     levels = ("--method", "full-domain", "--metric", "height")
-    asked = ("anonymize", "t.csv", "--quasi", "age", "--k", "4")
+    asked = ("anonymize", "t.csv", "--quasi", "age", "--keep", "n", "--k", "4")
     assert called(*asked, *levels, "--order", "kept", "-o", "out")[0] == 0
     assert [row["n"] for row in rows_of((here / "out" / "anonymized.csv").read_text())] == [
         str(i) for i in range(20)
@@ -231,7 +280,7 @@ def test_names_with_commas_stand_in_quotes(here, undrawn):
 
 
 def test_a_disk_that_is_full_leaves_all_files_or_none(here, undrawn, monkeypatch):
-    once = ("anonymize", "patients.csv", *QUASI, "-o", "out")
+    once = ("anonymize", "patients.csv", *ROLES, "-o", "out")
     whole = anonymize_file.write_file
 
     def full(path, content):
@@ -264,7 +313,7 @@ def test_two_processes_do_not_mix_their_files(here, undrawn, monkeypatch):
         path.write_bytes(content)
 
     monkeypatch.setattr(anonymize_file, "write_file", looked)
-    assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] == 0
+    assert called("anonymize", "patients.csv", *ROLES, "--k", "5", "-o", "out")[0] == 0
     assert len(tried) == 2
 
 
@@ -285,7 +334,7 @@ def test_no_bar_is_open_while_a_search_draws_its_own(here, undrawn, monkeypatch)
 
     monkeypatch.setattr(anonymize_file, "stages", watched)
     monkeypatch.setattr(anonymizing_file, "carried_out", seen)
-    assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] == 0
+    assert called("anonymize", "patients.csv", *ROLES, "--k", "5", "-o", "out")[0] == 0
     assert during == [[]]
 
 
@@ -295,7 +344,7 @@ def test_an_interrupt_while_the_folder_is_tried_leaves_no_folder(here, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(whole_files, "_create", interrupted)
-    assert called("anonymize", "patients.csv", *QUASI, "--k", "5", "-o", "out")[0] != 0
+    assert called("anonymize", "patients.csv", *ROLES, "--k", "5", "-o", "out")[0] != 0
     assert not (here / "out").exists()
 
 
@@ -319,7 +368,11 @@ WRONG = [
     (("--quasi", "age", "--k", "2", "-o", "out"), "give TABLE, or a plan that names one"),
     (("patients.csv", *QUASI, "-o", "out"), "goals must have at least one goal, or k be given"),
     (("patients.csv", *QUASI, "--k", "0", "-o", "out"), "k must be in [1, 2147483647], got k=0"),
-    (("patients.csv", *QUASI, "--k", "2000", "-o", "out"), "the table has 1,000 rows"),
+    (("patients.csv", *ROLES, "--k", "2000", "-o", "out"), "the table has 1,000 rows"),
+    (
+        ("patients.csv", *QUASI, "--k", "2", "-o", "out"),
+        "no role for 'name', 'insurance', 'admitted', 'illness'",
+    ),
     (("patients.csv", "--quasi", "height", "--k", "2", "-o", "out"), "has no column 'height'"),
     (("none.csv", *QUASI, "--k", "2", "-o", "out"), "none.csv does not exist"),
     (("patients.csv", "--plan", "none.toml", "-o", "out"), "none.toml: no such file"),

@@ -42,7 +42,7 @@ def people(size=300, seed=5):
     )
 
 
-ROLES = {"quasi": ["age", "sex", "code"], "sensitive": ["ill"], "identifiers": ["name"]}
+ROLES = {"quasi": ["age", "sex", "code"], "sensitive": ["ill"], "keep": ["cost", "born"], "drop": ["name"]}
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_every_column_that_is_given_away_is_told():
     assert "The same attack on other columns: ill is given away in 40 of 40 rows." in text
     assert "--diversity pay=2 on the command line" in text
     renamed = {("my pay" if name == "pay" else name): values for name, values in table.items()}
-    again = anonymize(renamed, quasi=["a b"], sensitive=["my pay"], k=10)
+    again = anonymize(renamed, quasi=["a b"], sensitive=["my pay"], drop=["ill", "own"], k=10)
     assert "--diversity 'my pay=2' on the command line" in words(anonymity_html(again))
 
 
@@ -183,7 +183,7 @@ def test_all_goals_and_levels_are_told():
         Closeness("ill", 0.5),
         Closeness("cost", 0.9),
     ]
-    roles = {**ROLES, "sensitive": []}
+    roles = {**ROLES, "sensitive": [], "keep": ["born"]}
     hierarchies = {"age": Ranges(width=20, levels=1), "code": Prefix(width=5)}
     result = anonymize(
         people(), k=4, goals=goals, method="full-domain", hierarchies=hierarchies, suppression=0.1, **roles
@@ -236,7 +236,9 @@ def test_stars_are_told():
 
 
 def test_a_table_without_sensitive_columns_gets_the_textbook_attack():
-    text = words(anonymity_html(anonymize(people(), quasi=["age"], k=4)))
+    text = words(
+        anonymity_html(anonymize(people(), quasi=["age"], drop=people().columns[2:], keep=["name"], k=4))
+    )
     assert "No sensitive column was named" in text
     assert "Twelve fictional people" in text
 
@@ -302,7 +304,8 @@ def test_the_plan_is_refused_as_it_is_and_can_be_used_once_completed(tmp_path, m
     monkeypatch.chdir(tmp_path)
     table = people()
     table.write_csv("ward.csv")
-    result = anonymize(table, quasi=quasi, sensitive=sensitive, k=4)
+    others = [name for name in table.columns if name not in (*quasi, *sensitive)]
+    result = anonymize(table, quasi=quasi, sensitive=sensitive, drop=others, k=4)
     page = anonymity_html(result, title="Ward", path="ward.csv")
     toml = html.unescape(re.search(r"<pre><code>(# The same table.*?)</code></pre>", page, re.DOTALL)[1])
     Path("plan.toml").write_text(toml, "utf-8")

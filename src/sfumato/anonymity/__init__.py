@@ -1,6 +1,6 @@
 """Anonymity of tables: classes of rows that look alike, and what that does and does not protect.
 
-    result = anonymize(table, quasi=["age", "sex"], k=5, sensitive=["illness"], identifiers=["name"])
+    result = anonymize(table, quasi=["age", "sex"], k=5, sensitive=["illness"], drop=["name"])
     result.table                      # of the kind of `table`, with every class of at least five rows
     result.report("report.html")      # what was lost, what is at risk, what is not protected
     measure(table, quasi=["age", "sex"], sensitive=["illness"])
@@ -18,6 +18,7 @@ from sfumato.anonymity.goals import (
 )
 from sfumato.anonymity.hierarchies import Cuts, Dates, Listed, Prefix, Ranges, Tree
 from sfumato.anonymity.hierarchy_file import read_hierarchies
+from sfumato.anonymity.linkage import Linkage
 from sfumato.anonymity.measures import Measures, SensitiveMeasures, measure
 from sfumato.anonymity.plan_file import AnonymityPlan, parse_anonymity, read_anonymity
 from sfumato.anonymity.risk import Risk
@@ -33,6 +34,7 @@ __all__ = [
     "DistinctDiversity",
     "EntropyDiversity",
     "KAnonymity",
+    "Linkage",
     "Listed",
     "Measures",
     "Prefix",

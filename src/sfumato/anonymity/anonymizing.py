@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymity.goals import Checker, Goal
+from sfumato.anonymity.linkage import Linkage, Published, linkage_of, listing
 from sfumato.anonymity.measures import Measures, measures_of
 from sfumato.anonymity.partition import Partition, classes_of
-from sfumato.anonymity.released import STAR, Columns, by_content, columns_in, eager, released
+from sfumato.anonymity.released import STAR, Columns, by_content, columns_in, content_codes, eager, released
 from sfumato.anonymity.rows import Rows, rows_of
-from sfumato.anonymity.settings import Settings, goal_words, listed_goals
+from sfumato.anonymity.settings import ROLES, Settings, goal_words, listed_goals
 from sfumato.anonymity.utility import Utility, utility
 from sfumato.errors import InvalidParameter
+from sfumato.release import printable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,6 +37,7 @@ class Anonymized:
         partition: the class of every row of the table that was given.
         before, after: measures of the two tables.
         utility: what the coarsening loses.
+        linkage: which rows the sensitive and kept columns single out, which are published as they are.
         columns: the columns of the table that was given with their kinds, for the plan of a release with
             differential privacy.
         notes: what a reader should know.
@@ -53,6 +56,7 @@ class Anonymized:
     before: Measures
     after: Measures
     utility: Utility
+    linkage: Linkage
     columns: Columns = ()
     notes: tuple[str, ...] = ()
 
@@ -96,6 +100,8 @@ class Anonymized:
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
             "utility": self.utility.to_dict(),
+            "linkage": self.linkage.to_dict(),
+            "warnings": list(self.linkage.warnings),
             "notes": list(self.notes),
         }
 
@@ -105,9 +111,10 @@ class Anonymized:
             f"{self.after.rows:,} of {self.rows:,} rows kept in {classes:,} class{'es' * (classes > 1)}, "
             f"by {self.settings.method}",
             f"  rows in the smallest class  {self.after.k:,}   (before: {self.before.k:,})",
-            *(f"  asked for: {goal_words(goal)}" for goal in self.settings.goals),
+            *(f"  asked for: {printable(goal_words(goal))}" for goal in self.settings.goals),
             f"  average loss of a cell      {100 * self.utility.gcp:.3g} %",
             *(f"  note: {note}" for note in self.notes),
+            *(f"  warning: {warning}" for warning in self.linkage.warnings),
             "  k-anonymity is not differential privacy: see docs/anonymity.md",
         ]
         return "\n".join(lines)
@@ -125,7 +132,8 @@ def anonymize(
     k: int | None = None,
     goals: Sequence[Goal] = (),
     sensitive: Sequence[str] = (),
-    identifiers: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
     method: str = "mondrian",
     hierarchies: Mapping[str, Any] | None = None,
     suppression: object = 0,
@@ -134,6 +142,8 @@ def anonymize(
     metric: str = "loss",
 ) -> Anonymized:
     """Coarsens the quasi-identifiers of a table until every class of rows meets the goals.
+
+    Every column of the table has one role: `quasi`, `sensitive`, `keep` or `drop`.
 
     Guarantee:
         Rows that show the same in all quasi-identifiers are a class. Every class of the released table has
@@ -148,8 +158,10 @@ def anonymize(
         quasi: the columns that others may know of a person, which are generalised.
         k: how many rows each class must have, the same as the goal `KAnonymity(k)`.
         goals: more goals; `sensitive` has their columns in any case.
-        sensitive: columns that nobody should learn of a person; they are kept as they are and measured.
-        identifiers: columns that name a person; they are dropped. Every other column is kept as it is.
+        sensitive: columns that nobody should learn of a person; they are published as they are and measured.
+        keep: columns that are published as they are, because nobody knows them of a person. `linkage` of the
+            result counts the rows that somebody who knows them after all can find.
+        drop: columns that are not published, such as names.
         method: "mondrian" or "mondrian-relaxed" find ranges for each part of the table; "full-domain" finds
             the best levels of hierarchies for all rows at once, "datafly" good ones.
         hierarchies: how each quasi-identifier may be coarsened; trees alone for Mondrian, which needs none.
@@ -161,7 +173,8 @@ def anonymize(
         metric: what "full-domain" makes small: "loss", "discernibility" or "height".
 
     Raises:
-        InvalidParameter: a setting breaks a rule, a column is not there, or nothing meets the goals.
+        InvalidParameter: a setting breaks a rule, a column is not there or has no role, or nothing meets the
+            goals.
         SchemaMismatch: a quasi-identifier or sensitive column holds no numbers, booleans, text or dates.
         NotSupported: the table lies in an engine.
 
@@ -169,7 +182,7 @@ def anonymize(
         [Swe02] for k-anonymity and Datafly, [LDR06] for Mondrian.
 
     >>> people = {"age": [31, 33, 58, 59], "illness": ["flu", "asthma", "flu", "flu"]}
-    >>> anonymize(people, quasi=["age"], k=2).table
+    >>> anonymize(people, quasi=["age"], sensitive=["illness"], k=2).table
     {'age': ['[31, 33]', '[31, 33]', '[58, 59]', '[58, 59]'], 'illness': ['asthma', 'flu', 'flu', 'flu']}
     """
     listed = listed_goals(k, goals)
@@ -177,7 +190,8 @@ def anonymize(
         quasi=quasi,  # type: ignore[arg-type]  # reason: made a tuple of names by the class
         goals=listed,
         sensitive=sensitive,  # type: ignore[arg-type]  # reason: as above
-        identifiers=identifiers,  # type: ignore[arg-type]  # reason: as above
+        keep=keep,  # type: ignore[arg-type]  # reason: as above
+        drop=drop,  # type: ignore[arg-type]  # reason: as above
         method=method,
         hierarchies={} if hierarchies is None else hierarchies,
         suppression=suppression,  # type: ignore[arg-type]  # reason: read exactly by the class
@@ -195,13 +209,17 @@ def carried_out(table: Any, settings: Settings, *, stored: Any = None) -> Anonym
     _require(settings, [name for name, _ in columns])
     rows = rows_of(given, settings.quasi, settings.sensitive)
     checker = Checker(rows, settings.goals)
-    names = [name for name, _ in columns if name not in settings.identifiers]
-    others = [name for name in names if name not in settings.quasi]
+    names = [name for name, _ in columns if name not in settings.drop]
     coded = {one.name: one.codes for one in rows.sensitive}
-    partition = _partition(rows, checker, settings, lambda: by_content(given, others, coded))
+    others = {
+        name: coded[name] if name in coded else content_codes(given, name)
+        for name in names
+        if name not in settings.quasi
+    }
+    partition = _partition(rows, checker, settings, lambda: by_content(others.values(), rows.n))
     places, labels, notes = _shown(partition, checker, settings)
     kept = np.flatnonzero(places >= 0)
-    order = kept if settings.order == "kept" else by_content(given, others, coded, places, kept)
+    order = kept if settings.order == "kept" else by_content(others.values(), rows.n, places, kept)
     shown = {name: (texts, places) for name, texts in zip(settings.quasi, labels, strict=True)}
     # Where another table leaves, this one is for the test of the goals alone.
     looked = names if stored is None else [*settings.quasi, *settings.sensitive]
@@ -209,7 +227,16 @@ def carried_out(table: Any, settings: Settings, *, stored: Any = None) -> Anonym
     seen = rows_of(read, settings.quasi, settings.sensitive)
     classes, count = _classes(seen)
     _verify(classes, count, order, rows, checker)
-    out = read if stored is None else released(eager(stored), names, order, shown)
+    out = read
+    if stored is not None:
+        source = eager(stored)
+        out = released(source, names, order, shown)
+        # Cells that are equal as numbers can differ as they are stored, such as 1.10 and 1.1.
+        others |= {name: content_codes(source, name) for name in settings.sensitive}
+    coarsened = [
+        Published(one.name, label.codes, one.codes[order])
+        for one, label in zip(rows.quasi, seen.quasi, strict=True)
+    ]
     return Anonymized(
         table=_lazy_as(table, out),
         settings=settings,
@@ -217,16 +244,25 @@ def carried_out(table: Any, settings: Settings, *, stored: Any = None) -> Anonym
         before=measures_of(rows, *_classes(rows)),
         after=measures_of(seen, classes, count),
         utility=utility(rows, partition, k=settings.k),
+        linkage=linkage_of(
+            classes, {name: codes[order] for name, codes in others.items()}, settings.role_of, coarsened
+        ),
         columns=columns,
         notes=notes,
     )
 
 
 def _require(settings: Settings, names: Sequence[str]) -> None:
-    for role in ("quasi", "sensitive", "identifiers"):
+    for role in ROLES:
         for name in getattr(settings, role):
             if name not in names:
                 raise InvalidParameter(f"{role} must name columns of the table, got {role} with {name!r}")
+    without = [repr(name) for name in names if name not in settings.role_of]
+    if without:
+        raise InvalidParameter(
+            f"quasi, sensitive, keep and drop must name every column of the table; got no role for "
+            f"{listing(without)}. Name each in one: drop leaves a column out, keep publishes it as it is"
+        )
 
 
 def _partition(

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, isinf
 from typing import Any
 
@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymity.class_counts import ClassCounts
+from sfumato.anonymity.linkage import Linkage, linkage_of
 from sfumato.anonymity.partition import class_sizes, classes_of
+from sfumato.anonymity.released import columns_in, content_codes, eager
 from sfumato.anonymity.risk import Risk, class_histogram
 from sfumato.anonymity.rows import Coded, Rows, rows_of
 from sfumato.checks import readable
@@ -106,6 +108,7 @@ class Measures:
         k: the number of rows of the smallest class.
         histogram: pairs (size, how many classes have it), by size.
         sensitive: a record for each sensitive column.
+        linkage: which rows the other columns single out; None where they were not looked at.
 
     >>> print(measure({"age": [31, 31, 58], "sex": ["f", "f", "m"]}, quasi=["age", "sex"]))
     3 rows in 2 classes, k = 1
@@ -119,6 +122,7 @@ class Measures:
     k: int
     histogram: tuple[tuple[int, int], ...]
     sensitive: tuple[SensitiveMeasures, ...] = ()
+    linkage: Linkage | None = None
 
     @property
     def risk(self) -> Risk:
@@ -137,7 +141,7 @@ class Measures:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers in JSON's types."""
-        return {
+        found = {
             "rows": self.rows,
             "classes": self.classes,
             "k": self.k,
@@ -145,6 +149,7 @@ class Measures:
             "risk": self.risk.to_dict(),
             "sensitive": {found.column: found.to_dict() for found in self.sensitive},
         }
+        return found if self.linkage is None else found | {"linkage": self.linkage.to_dict()}
 
     def facts(self) -> list[tuple[str, str]]:
         """The numbers of the classes with their names, for people."""
@@ -170,11 +175,12 @@ class Measures:
         return f"<div>{''.join(html_table(title, facts) for title, facts in tables)}</div>"
 
     def _parts(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        return [(f"{printable(found.column)}, the worst class", found.facts()) for found in self.sensitive]
+        parts = [(f"{printable(found.column)}, the worst class", found.facts()) for found in self.sensitive]
+        return parts if self.linkage is None else [*parts, *self.linkage.parts()]
 
 
 def measure(table: Any, *, quasi: Sequence[str], sensitive: Sequence[str] = ()) -> Measures:
-    """Measures the anonymity of a table as it is: k, diversity, closeness and risks.
+    """Measures the anonymity of a table as it is: k, diversity, closeness, risks, and what others single out.
 
     Guarantee:
         Numbers about this table alone, with the definitions of `Measures` and `SensitiveMeasures`. They are
@@ -183,7 +189,8 @@ def measure(table: Any, *, quasi: Sequence[str], sensitive: Sequence[str] = ()) 
     Args:
         table: a pandas, Polars or PyArrow table, or a mapping of arrays; a lazy frame of Polars is collected.
         quasi: the columns that others may know of a person.
-        sensitive: the columns that nobody should learn of a person.
+        sensitive: the columns that nobody should learn of a person. Which rows these and all columns without
+            a role single out is in `linkage`.
 
     Raises:
         InvalidParameter: a column is not there or named twice, the table is empty, a number is infinite.
@@ -196,7 +203,15 @@ def measure(table: Any, *, quasi: Sequence[str], sensitive: Sequence[str] = ()) 
     rows = rows_of(table, quasi, sensitive)
     sizes = [len(coded.values) for coded in rows.quasi]
     classes, keys = classes_of([coded.codes for coded in rows.quasi], sizes)
-    return measures_of(rows, classes, len(keys))
+    given = eager(table)
+    known = {coded.name: coded.codes for coded in rows.sensitive}
+    others = {
+        name: known[name] if name in known else content_codes(given, name)
+        for name, _ in columns_in(given)
+        if name not in quasi
+    }
+    roles = {name: "sensitive" if name in known else "none" for name in others}
+    return replace(measures_of(rows, classes, len(keys)), linkage=linkage_of(classes, others, roles))
 
 
 def measures_of(rows: Rows, classes: NDArray[Any], count: int) -> Measures:

@@ -25,7 +25,7 @@ from sfumato.errors import InvalidParameter
 VERSION = 1
 MOST_BYTES = 2**24
 _KEYS = (
-    *("version", "title", "table", "quasi", "sensitive", "identifiers", "k", "goals", "method", "metric"),
+    *("version", "title", "table", "quasi", "sensitive", "keep", "drop", "k", "goals", "method", "metric"),
     *("suppression", "suppressed", "order", "hierarchies", "types"),
 )
 # For each kind of goal what makes it, and its keys beside the column, those that must be there first.
@@ -145,7 +145,7 @@ def _plan(said: Mapping[str, Any], file: Path) -> AnonymityPlan:
     types = said.get("types", {})
     if not isinstance(types, Mapping):
         raise InvalidParameter(f"types must be a table of columns, got types={shown(types)}")
-    plain = ("method", "metric", "suppression", "suppressed", "order", "sensitive", "identifiers")
+    plain = ("method", "metric", "suppression", "suppressed", "order", "sensitive", "keep", "drop")
     settings = Settings(
         quasi=said["quasi"],
         goals=listed_goals(said.get("k"), goals),

@@ -1,7 +1,7 @@
 """The table that leaves: rows in an order, generalised columns as text, of the kind that came."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,22 +95,15 @@ def _kind_of_array(values: Any) -> str | None:
 
 
 def by_content(
-    table: Any,
-    names: Sequence[str],
-    coded: Mapping[str, NDArray[np.int32]],
+    columns: Iterable[NDArray[Any]],
+    n: int,
     classes: NDArray[Any] | None = None,
     kept: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """The kept rows by class, then by what these columns hold: no trace of the order in which rows came.
-
-    `coded` has the codes of columns that are known already.
-    """
-    rows = np.arange(_height(table)) if kept is None else kept
+    """The kept of n rows by class, then by the codes of columns: no trace of the order in which rows came."""
+    rows = np.arange(n) if kept is None else kept
     key, span = np.zeros(len(rows), dtype=np.int64), 1
-    for name in (None, *names):
-        column = classes if name is None else coded[name] if name in coded else _sortable(table, name)
-        if column is None:
-            continue
+    for column in (*(() if classes is None else (classes,)), *columns):
         codes = column if kept is None else column[kept]
         many = int(codes.max(initial=0)) + 1
         if span * many >= _WIDEST:
@@ -122,11 +115,8 @@ def by_content(
     return rows[np.argsort(key, kind="stable")]
 
 
-def _height(table: Any) -> int:
-    return len(next(iter(table.values()))) if isinstance(table, Mapping) else len(table)
-
-
-def _sortable(table: Any, name: str) -> NDArray[Any]:
+def content_codes(table: Any, name: str) -> NDArray[Any]:
+    """A column of any type as codes that follow from what it holds."""
     values = table[name] if isinstance(table, Mapping) else table[name].to_native()
     try:
         coded: Coded = coded_column(name, values)

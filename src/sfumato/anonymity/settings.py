@@ -14,12 +14,14 @@ from sfumato.anonymity.goals import (
     RecursiveDiversity,
 )
 from sfumato.anonymity.rows import column_names
-from sfumato.checks import compact, exact, keep, one_of, shown
+from sfumato.checks import compact, exact, one_of, shown
+from sfumato.checks import keep as set_fields
 from sfumato.errors import InvalidParameter
 
 METHODS = ("mondrian", "mondrian-relaxed", "full-domain", "datafly")
 SUPPRESSED = ("remove", "star")
 ORDERS = ("sorted", "kept")
+ROLES = ("quasi", "sensitive", "keep", "drop")
 METRICS = ("loss", "discernibility", "height")
 
 
@@ -32,7 +34,7 @@ class Settings:
         hierarchy names. No differential privacy is claimed.
 
     Args:
-        quasi, goals, sensitive, identifiers, method, hierarchies, suppression, suppressed, order, metric: as
+        quasi, goals, sensitive, keep, drop, method, hierarchies, suppression, suppressed, order, metric: as
             for `anonymize`, with `k` among the goals.
 
     Raises:
@@ -45,7 +47,8 @@ class Settings:
     quasi: tuple[str, ...]
     goals: tuple[Goal, ...]
     sensitive: tuple[str, ...] = ()
-    identifiers: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
     method: str = "mondrian"
     hierarchies: Mapping[str, Any] = field(default_factory=dict)
     suppression: Fraction = Fraction(0)
@@ -54,9 +57,7 @@ class Settings:
     metric: str = "loss"
 
     def __post_init__(self) -> None:
-        roles = {
-            name: column_names(name, getattr(self, name)) for name in ("quasi", "sensitive", "identifiers")
-        }
+        roles = {role: column_names(role, getattr(self, role)) for role in ROLES}
         if not roles["quasi"]:
             raise InvalidParameter("quasi must name at least one column, got quasi=()")
         goals = listed_goals(None, self.goals)
@@ -90,7 +91,7 @@ class Settings:
                 raise InvalidParameter(
                     f"hierarchies must be such as Ranges(width=5, levels=2), got {shown(one)} for {name!r}"
                 )
-        keep(self, **roles, goals=goals, suppression=share, hierarchies=hierarchies)
+        set_fields(self, **roles, goals=goals, suppression=share, hierarchies=hierarchies)
         self._check_method()
 
     def _check_method(self) -> None:
@@ -110,9 +111,9 @@ class Settings:
                 )
 
     @property
-    def roles(self) -> dict[str, tuple[str, ...]]:
-        """The columns that are measured."""
-        return {"quasi": self.quasi, "sensitive": self.sensitive}
+    def role_of(self) -> dict[str, str]:
+        """The role of every column that has one."""
+        return {name: role for role in ROLES for name in getattr(self, role)}
 
     @property
     def k(self) -> int:

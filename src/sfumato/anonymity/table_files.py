@@ -118,8 +118,8 @@ def read_table(path: str | os.PathLike[str]) -> StoredTable:
         header = csv_header(source)
         if "" in header.names:
             raise InvalidParameter(
-                f"every column of {source.shown} must have a name, got one that has none: identifiers are "
-                "dropped by their names"
+                f"every column of {source.shown} must have a name, got one that has none: columns have "
+                "their roles by name"
             )
         cells = read(path, {name: Field(kind="text") for name in header.names}, columns=header.names)
         return StoredTable(os.fspath(path), pl.DataFrame(cells), source, header.separator)

@@ -26,6 +26,9 @@ def about() -> None:
         "  sfumato anonymity measure people.csv --quasi age,sex,postcode",
         "  sfumato anonymity measure out/anonymized.csv --quasi age,sex --sensitive illness",
         "",
+        "Columns that are neither quasi nor sensitive may be known to others too: how many",
+        "rows they single out is shown.",
+        "",
         "The numbers are about the table and are not private: they are for those who",
         "hold it, and no part of a release.",
     )

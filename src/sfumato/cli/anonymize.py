@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 EXAMPLES = each_line(
     "Examples:",
-    "  sfumato anonymize people.csv --quasi age,sex,postcode --k 10 -o out",
+    "  sfumato anonymize people.csv --quasi age,sex,postcode --k 10 --drop name -o out",
     "  sfumato anonymize people.csv --quasi age,sex --k 5 --sensitive illness \\",
-    "      --diversity illness=3 --identifiers name,phone -o out",
+    "      --diversity illness=3 --keep ward --drop name,phone -o out",
     "  sfumato anonymize people.csv --quasi age,sex --entropy illness=2.5 \\",
-    "      --recursive salary=3,2 --closeness illness=0.2 -o out",
+    "      --recursive salary=3,2 --closeness illness=0.2 --drop name -o out",
     "  sfumato anonymize people.csv --plan anonymity.toml -o out",
     "",
+    "Every column of the table has one role: --quasi, --sensitive, --keep or --drop.",
     "The folder gets the table in the format that it came in, a report with what is",
     "not protected, and a summary in JSON. Publish the table alone: the other two",
     "count over the original. This is not differential privacy: the report shows how",
@@ -81,9 +82,15 @@ def anonymize(
     quasi: Quasi = None,
     k: Annotated[int | None, typer.Option("--k", metavar="K", help="How many rows must look alike.")] = None,
     sensitive: Sensitive = None,
-    identifiers: Annotated[
+    keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMNS", help="What names a person: dropped.", show_default=False),
+        typer.Option(
+            metavar="COLUMNS", help="What nobody knows of a person: published as it is.", show_default=False
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="What is not published, such as names.", show_default=False),
     ] = None,
     diversity: Annotated[
         list[str] | None,
@@ -148,7 +155,7 @@ def anonymize(
 
     choices = {"method": method, "metric": metric, "suppressed": suppressed, "order": order}
     goals = {"diversity": diversity, "entropy": entropy, "recursive": recursive, "closeness": closeness}
-    roles = {"quasi": quasi, "sensitive": sensitive, "identifiers": identifiers}
+    roles = {"quasi": quasi, "sensitive": sensitive, "keep": keep, "drop": drop}
     given = (k, hierarchies, suppression, types, *choices.values(), *goals.values(), *roles.values())
     if folder is None:
         raise typer.BadParameter("give -o FOLDER, where the files go")
@@ -190,7 +197,7 @@ def _carry_out(asked: "AnonymityPlan", path: Path, folder: Path, *, force: bool,
             record = _record(result, path, folder, [*files, SUMMARY])
             files[SUMMARY] = (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
             _write(folder, files, force=force)
-    for note in notes:
+    for note in (*notes, *result.linkage.warnings):
         warn(note)
     if as_json:
         print_json(record)
@@ -260,6 +267,13 @@ def _print(result: Any, folder: Path, files: Sequence[str]) -> None:
         for name, texts in zip(result.settings.quasi, labels, strict=True)
     ]
     console.print(grid_of(["column", "lost", "labels", "longest label"], lines))
+    linked = [
+        [*map(printable, (name, role)), alone, together]
+        for name, role, alone, together in result.linkage.table()
+    ]
+    if linked:
+        head = ["published as it is", "role", "rows it singles out", "with the quasi-identifiers"]
+        console.print(grid_of(head, linked, left=2))
     console.print(f"Written to {folder}: {', '.join(files)}", soft_wrap=True)
     console.print("k-anonymity is not differential privacy: the report shows what it leaves open.")
     if REPORT in files:

@@ -97,6 +97,10 @@ def anonymity_html(result: "Anonymized", *, title: str = "Anonymised table", pat
         notes=result.notes,
         figure=_figure(result),
         risk=_risk(result),
+        linkage=_linkage(result),
+        singled_out=f"{result.linkage.kept_with_quasi:,}" if result.linkage.kept_with_quasi else "",
+        published=f"{result.linkage.rows:,}",
+        warnings=[_sentence(words.plain(warning)) for warning in result.linkage.warnings],
         secrets=[_secrets(result, name) for name in settings.sensitive],
         utility=_utility(result),
         done=_done(result),
@@ -221,6 +225,18 @@ def _risk(result: "Anonymized") -> Grid:
     return Grid("The chance that a person is found", ("", "before", "after"), tuple(rows))
 
 
+def _linkage(result: "Anonymized") -> Grid:
+    rows = tuple(
+        (words.plain(name), role, alone, together) for name, role, alone, together in result.linkage.table()
+    )
+    return Grid(
+        f"Rows that columns published as they are single out, of {result.linkage.rows:,}",
+        ("column", "role", "alone", "with the quasi-identifiers"),
+        rows,
+        (2, 3),
+    )
+
+
 def _secrets(result: "Anonymized", name: str) -> Grid:
     pairs = [measures.column(name) for measures in (result.before, result.after)]
     before, after = pairs
@@ -285,23 +301,16 @@ def _done(result: "Anonymized") -> list[tuple[str, str]]:
         found.append(
             ("Suppressed", f"{gone:,} rows ({_percent(gone / result.rows)}) of at most {limit} %, {kept}")
         )
-    dropped = ", ".join(map(words.plain, settings.identifiers)) or "none was named"
+    dropped = ", ".join(map(words.plain, settings.drop)) or "none was named"
     order = (
         "by what they show, so that their place tells nothing"
         if settings.order == "sorted"
         else "as in the original"
     )
     found += [("Columns dropped", dropped), ("Order of rows", order)]
-    kept_names = [
-        name
-        for name, _ in result.columns
-        if name not in (*settings.quasi, *settings.sensitive, *settings.identifiers)
-    ]
-    if kept_names:
-        listed = ", ".join(map(words.plain, kept_names))
-        found.append(
-            ("Kept as they were", f"{listed}; they count as known to nobody: name them if that is not so")
-        )
+    if settings.keep:
+        listed = ", ".join(map(words.plain, settings.keep))
+        found.append(("Kept as they were", f"{listed}; they count as known to nobody"))
     return found
 
 
