@@ -294,6 +294,9 @@ def test_what_is_noted_of_the_whole_table_does_not_leave():
     table = pa.table({"age": [1, 2, 3, 4]}, metadata={b"pandas": b'{"stop": 4}'})
     assert anonymize(table, quasi=["age"], k=2).table.schema.metadata is None
     assert table.schema.metadata
+    field = pa.field("pay", pa.int64(), metadata={b"of": b"Ada"})
+    noted = pa.table([[1, 2], [3, 4]], schema=pa.schema([pa.field("age", pa.int64()), field]))
+    assert anonymize(noted, quasi=["age"], keep=["pay"], k=2).table.schema.field("pay").metadata is None
 
 
 def test_the_table_that_was_given_stays_as_it_was():

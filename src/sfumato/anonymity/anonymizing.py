@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymity.goals import Checker, Goal
-from sfumato.anonymity.linkage import Linkage, Published, linkage_of, listing
+from sfumato.anonymity.linkage import CoarsenedColumn, Linkage, linkage_of, listing
 from sfumato.anonymity.measures import Measures, measures_of
 from sfumato.anonymity.partition import Partition, classes_of
 from sfumato.anonymity.released import STAR, Columns, by_content, columns_in, content_codes, eager, released
@@ -234,7 +234,7 @@ def carried_out(table: Any, settings: Settings, *, stored: Any = None) -> Anonym
         # Cells that are equal as numbers can differ as they are stored, such as 1.10 and 1.1.
         others |= {name: content_codes(source, name) for name in settings.sensitive}
     coarsened = [
-        Published(one.name, label.codes, one.codes[order])
+        CoarsenedColumn(one.name, label.codes, one.codes[order])
         for one, label in zip(rows.quasi, seen.quasi, strict=True)
     ]
     return Anonymized(
@@ -257,7 +257,8 @@ def _require(settings: Settings, names: Sequence[str]) -> None:
         for name in getattr(settings, role):
             if name not in names:
                 raise InvalidParameter(f"{role} must name columns of the table, got {role} with {name!r}")
-    without = [repr(name) for name in names if name not in settings.role_of]
+    roles = settings.role_of
+    without = [repr(name) for name in names if name not in roles]
     if without:
         raise InvalidParameter(
             f"quasi, sensitive, keep and drop must name every column of the table; got no role for "

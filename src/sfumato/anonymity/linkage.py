@@ -106,32 +106,26 @@ class Linkage:
         lines = [(one.column, one.role, f"{one.alone:,}", f"{one.with_quasi:,}") for one in self.columns]
         if sum(one.role != "sensitive" for one in self.columns) > 1:
             lines.append(("all but sensitive", "", f"{self.kept:,}", f"{self.kept_with_quasi:,}"))
-        if len({one.role for one in self.columns}) > 1 or len(self.columns) > 1:
+        if len(self.columns) > 1:
             lines.append(("all columns", "", "", f"{self.published:,}"))
         return lines
 
     def parts(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """The numbers with their names under a title, for people; none without columns."""
+        title = "rows that other columns single out, alone / with the quasi-identifiers"
         facts = [
-            (
-                printable(name) + (f" ({role})" if role == "sensitive" else ""),
-                " / ".join(filter(None, (alone, with_quasi))),
-            )
-            for name, role, alone, with_quasi in self.table()
+            (f"{printable(name)}{' (sensitive)' * (role == 'sensitive')}", " / ".join(filter(None, numbers)))
+            for name, role, *numbers in self.table()
         ]
-        return (
-            [("rows that other columns single out, alone / with the quasi-identifiers", facts)]
-            if facts
-            else []
-        )
+        return [(title, facts)] if facts else []
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers in JSON's types."""
-        return asdict(self) | {"columns": [asdict(one) for one in self.columns]}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
-class Published:
+class CoarsenedColumn:
     """A published quasi-identifier: the code of each row's label, and of the value that it stands for."""
 
     name: str
@@ -143,7 +137,7 @@ def linkage_of(
     classes: NDArray[Any],
     columns: Mapping[str, NDArray[Any]],
     roles: Mapping[str, str],
-    quasi: Sequence[Published] = (),
+    quasi: Sequence[CoarsenedColumn] = (),
 ) -> Linkage:
     """Count the rows that columns single out.
 
@@ -156,27 +150,26 @@ def linkage_of(
     codes = {name: _compact(column) for name, column in columns.items()}
     shown = _compact(classes)
     kept = [column for name, column in codes.items() if roles[name] != "sensitive"]
-    found = []
-    for name, column in codes.items():
-        found.append(
-            LinkableColumn(
-                column=name,
-                role=roles[name],
-                alone=_alone(column),
-                with_quasi=_unique([shown, column]),
-                redundant=tuple(one for each in quasi for one in _redundant(column, each)),
-            )
+    found = tuple(
+        LinkableColumn(
+            column=name,
+            role=roles[name],
+            alone=_alone(column),
+            with_quasi=_unique([shown, column]),
+            redundant=tuple(one for each in quasi for one in _redundant(column, each)),
         )
+        for name, column in codes.items()
+    )
     return Linkage(
         rows=len(classes),
-        columns=tuple(found),
+        columns=found,
         kept=_unique(kept) if kept else 0,
         kept_with_quasi=_unique([shown, *kept]) if kept else 0,
         published=_unique([shown, *codes.values()]),
     )
 
 
-def _redundant(column: NDArray[np.int32], quasi: Published) -> list[Redundancy]:
+def _redundant(column: NDArray[np.int32], quasi: CoarsenedColumn) -> list[Redundancy]:
     for determines in (True, False):
         given, other = (column, quasi.values) if determines else (quasi.values, column)
         # Where most values are of one row, all else follows from them, and that means nothing.

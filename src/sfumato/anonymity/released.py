@@ -159,7 +159,15 @@ def released(
         native.attrs = {}
         return native
     native = some.with_columns(*columns).to_native()
-    return native.replace_schema_metadata(None) if some.implementation.is_pyarrow() else native
+    return _without_notes(native) if some.implementation.is_pyarrow() else native
+
+
+def _without_notes(table: Any) -> Any:
+    """A table of PyArrow without what is noted of it and of its columns."""
+    import pyarrow as pa
+
+    schema = pa.schema([field.remove_metadata() for field in table.schema])
+    return pa.Table.from_arrays(table.columns, schema=schema)
 
 
 def _bare(native: Any) -> Any:
