@@ -1,6 +1,5 @@
 """The one gate to the data: charge the ledger, then look."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -23,6 +22,7 @@ from sfumato.groups import Groups
 from sfumato.laws import Bits, RequestBits, default_bits
 from sfumato.laws.selection import Variant
 from sfumato.ledger import Ledger, MemoryLedger, check_budget
+from sfumato.one_process import OneProcess
 from sfumato.outcome import read_outcome, require_storable, write_outcome
 from sfumato.privacy import Amount, ApproxDP, Budget, PureDP
 from sfumato.public_data.features import Features
@@ -63,7 +63,7 @@ class Preview:
         return f"{about}: {accuracy}, costs {self.cost!r} of {self.remaining!r}"
 
 
-class Session:
+class Session(OneProcess):
     """Answers queries about one data set under one budget.
 
     Args:
@@ -92,6 +92,8 @@ class Session:
     Amount(epsilon=0.75)
     """
 
+    noun = "a session"
+
     def __init__(
         self, data: Dataset, *, budget: Budget, ledger: Ledger | str | None = None, bits: Bits | None = None
     ) -> None:
@@ -108,7 +110,7 @@ class Session:
         self._data = data
         self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name, unit=data.unit)
         self._open = True
-        self._lock, self._process = Lock(), os.getpid()
+        self._lock = Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -402,9 +404,7 @@ class Session:
         return self._bind(query)
 
     def _require_open(self) -> None:
-        # A forked process is a copy, with a budget of its own.
-        if os.getpid() != self._process:
-            raise NotSupported("a session answers in the process that opened it: open another one here")
+        self.require_process()
         if not self._open:
             raise SfumatoError("the session is closed: open another one to ask for more")
 
@@ -415,6 +415,8 @@ class Session:
             )
 
     def _charge(self, item: Charged, **about: Any) -> None:
+        # Before the lock, which a thread of the parent may have held when the process was forked.
+        self.require_process()
         with self._lock:
             self._require_open()
             if self._ledger is not None:

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn, SupportsIndex
+from typing import Any, ClassVar
 
 from sfumato.checks import Number, compact, shown, whole
 from sfumato.data.column import Category, Column
 from sfumato.data.counts import NullRule
-from sfumato.errors import InvalidParameter, NotSupported
+from sfumato.errors import InvalidParameter
 from sfumato.laws import Bits
 from sfumato.laws.crossing import LARGEST_VALUE
 from sfumato.mechanisms.sparse import Sparse, SparseMechanism, counted
 from sfumato.mechanisms.transcripts import Answer
+from sfumato.one_process import OneProcess
 from sfumato.privacy import Neighbours, PureDP, PureEvent
 from sfumato.release import printable
 from sfumato.statistics import Count
@@ -75,7 +76,7 @@ class StreamTerms:
         return PureDP(self.mechanism.cost)
 
 
-class Stream:
+class Stream(OneProcess):
     r"""Tells of counts about a data set whether they are above a threshold, until `crossings` of them were.
 
     `Session.open_stream` opens one, and charges for the whole of it. Counts that are below cost nothing more.
@@ -102,6 +103,8 @@ class Stream:
     >>> session.remaining, stream.halted
     (Amount(), True)
     """
+
+    noun = "a stream"
 
     def __init__(self, terms: StreamTerms, bind: Callable[[Any], tuple[Any, Column]], bits: Bits) -> None:
         self._terms, self._bind = terms, bind
@@ -192,9 +195,6 @@ class Stream:
         if name is None:
             raise InvalidParameter("column must be given, here or when the stream is opened")
         return Count(budget=self._terms.cost, column=name, equals=equals, between=between, nulls=nulls)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise NotSupported("a stream cannot be copied or stored: the copy would answer with the same noise")
 
     def __str__(self) -> str:
         told = self.mechanism.crossings - self.remaining

@@ -22,6 +22,7 @@ from sfumato.federated.calibrating import MAX_ROUNDS, checked_budget, most_round
 from sfumato.federated.clipping import Clipped, Update
 from sfumato.laws import Bits
 from sfumato.ledger import Ledger
+from sfumato.one_process import OneProcess
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Event, Neighbours, PureDP, budget_from_dict, compose
 from sfumato.privacy.records import read_fraction
 from sfumato.whole_files import write_file
@@ -43,7 +44,7 @@ class Paid:
     column: str = "updates"
 
 
-class Run:
+class Run(OneProcess):
     r"""Rounds of federated learning under one budget.
 
     Guarantee:
@@ -51,7 +52,8 @@ class Run:
         composition and zCDP on the discrete law. A round is charged before its updates are read; one that
         does not fit raises BudgetExceeded and nothing is read. With `file` or a durable `ledger` the charge
         is on disk before anything is drawn. No amplification by sampling of clients is claimed. Proof:
-        docs/proofs/federated.md.
+        docs/proofs/federated.md. Without `file` a forked process is refused, since its copy would spend the
+        budget again.
 
     Args:
         aggregator: the settings of the first round; later rounds differ in the bound only.
@@ -82,6 +84,8 @@ class Run:
     >>> run.rounds_left, run.epsilon(1e-5) < run.epsilon(1e-5, accountant="zcdp") < 12
     (4, True)
     """
+
+    noun = "a run"
 
     def __init__(
         self,
@@ -212,6 +216,9 @@ class Run:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Between a look at what was charged and the next charge, no other thread or process of this file."""
+        if self.file is None:
+            # Nothing but this memory knows what was charged; a file knows it for a forked process too.
+            self.require_process()
         with self._lock, contextlib.nullcontext() if self.file is None else locked(self.file):
             yield
 

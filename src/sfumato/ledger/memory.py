@@ -5,6 +5,7 @@ from threading import Lock
 
 from sfumato.checks import shown
 from sfumato.errors import InvalidParameter
+from sfumato.one_process import OneProcess
 from sfumato.privacy import (
     ZCDP,
     Amount,
@@ -37,7 +38,7 @@ class Entry:
     hash: str | None = None
 
 
-class MemoryLedger:
+class MemoryLedger(OneProcess):
     """Caps what is spent on a data set within one process; safe to share between threads.
 
     Args:
@@ -49,7 +50,8 @@ class MemoryLedger:
 
     Guarantee:
         All charges together stay within the cap, exactly, however the queries were chosen.
-        Proof: docs/proofs/composition.md. It does not survive the process.
+        Proof: docs/proofs/composition.md. It ends with the process: a forked process is refused, and it is
+        neither copied nor stored, since the copy would spend the cap again.
 
     >>> from sfumato.privacy import PureDP
     >>> from sfumato.statistics import Count
@@ -59,6 +61,8 @@ class MemoryLedger:
     >>> ledger.remaining
     Amount(epsilon=0.75)
     """
+
+    noun = "a ledger in memory"
 
     def __init__(
         self, cap: Budget, *, neighbours: Neighbours, dataset: str = "data", unit: str = "row"
@@ -93,11 +97,14 @@ class MemoryLedger:
 
     def require(self, query: Charged) -> None:
         """BudgetExceeded if the query does not fit; nothing is recorded."""
+        self.require_process()
         check_item(query, self.neighbours)
         self._accountant.require(query.event, stated_cost(query, self.cap))
 
     def charge(self, query: Charged) -> Entry:
         """Record the cost of a query; BudgetExceeded, with nothing recorded, if it does not fit."""
+        # Before the lock, which a thread of the parent may have held when the process was forked.
+        self.require_process()
         check_item(query, self.neighbours)
         with self._lock:
             price = self._accountant.charge(query.event, stated_cost(query, self.cap))

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sfumato.local.cost import LocalDP, exact_number, questionnaire_cost
 from sfumato.local.design import FORMAT, Channel
 from sfumato.local.permanent import PermanentUnary
 from sfumato.local.records import check_channel, check_format, design_from_dict
+from sfumato.one_process import OneProcess
 from sfumato.privacy.records import short_text
 
 
@@ -25,7 +27,7 @@ def _answerable(design: object) -> Channel:
     return channel
 
 
-class Memory:
+class Memory(OneProcess):
     """What a respondent has answered: the same question asked again gets the same answer, at no new cost.
 
     Guarantee:
@@ -34,7 +36,8 @@ class Memory:
         another question and costs anew. It holds no truth, but what it holds must stay on the device:
         whoever reads it learns the questions that were answered, and up to `spent` about the truths. That is
         no more than all answers told together, but of `PermanentUnary` the kept bits tell more than any one
-        report. Store it before an answer is sent. Proof: docs/proofs/randomised-response.md.
+        report. Store it before an answer is sent. A forked process is refused, since its copy would answer
+        once more. Proof: docs/proofs/randomised-response.md.
 
     >>> from sfumato.local import Respondent, Warner
     >>> memory = Memory()
@@ -43,8 +46,12 @@ class Memory:
     (1, LocalDP(epsilon=1.098612288669))
     """
 
+    noun = "a memory"
+
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Channel, Any]] = {}
+        # Held by a device between its look at the limit and what it keeps; devices may share a memory.
+        self.lock = Lock()
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -67,6 +74,7 @@ class Memory:
 
     def keep(self, question: str, design: Channel, answer: Any) -> None:
         """Remember the answer to a question for good."""
+        self.require_process()
         if question in self._kept:
             raise NotSupported("this question has an answer, which is kept for good")
         self._kept[question] = design, answer
@@ -95,7 +103,7 @@ class Memory:
         return memory
 
 
-class Respondent:
+class Respondent(OneProcess):
     """A respondent's device: it is told the truth and gives a randomised answer, exactly by the design.
 
     Guarantee:
@@ -124,6 +132,8 @@ class Respondent:
     (True, LocalDP(epsilon=1.0))
     """
 
+    noun = "a respondent's device"
+
     def __init__(
         self,
         design: Channel | Mapping[str, Any],
@@ -139,6 +149,7 @@ class Respondent:
         if memory is not None and not isinstance(memory, Memory):
             raise InvalidParameter(f"memory must be a Memory or None, got {type(memory).__name__}")
         self.memory = memory
+        self._lock = Lock() if memory is None else memory.lock
         self.limit = _checked_limit(limit)
         self._bits = bits or default_bits()
         self._fresh = 0
@@ -161,6 +172,11 @@ class Respondent:
 
     def answer(self, truth: Any) -> Any:
         """The randomised answer to the question; True or False, a category, or bits."""
+        self.require_process()
+        with self._lock:
+            return self._answer(truth)
+
+    def _answer(self, truth: Any) -> Any:
         if self.memory is None:
             output = self._draw(truth)
             self._fresh += 1

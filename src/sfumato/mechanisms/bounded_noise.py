@@ -1,22 +1,22 @@
 """Bounded noise: many answers of which none is ever further off than a hard bound."""
 
 import math
-import os
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational
 from threading import Lock
-from typing import Literal, NoReturn, SupportsIndex, cast
+from typing import Literal, cast
 
 import numpy as np
 
 from sfumato.checks import Number, between, compact, exact, inside, keep, one_of, positive, readable, shown
-from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported
+from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.grid import Ints
 from sfumato.laws import Bits, BoundedNoise, DiscreteGaussian, Law, Shifted
 from sfumato.laws.bounded import MAX_BOUND, checked_power
+from sfumato.one_process import OneProcess
 from sfumato.privacy import (
     Accountant,
     ApproxDP,
@@ -223,7 +223,7 @@ class BoundedComparison:
         )
 
 
-class BoundedAnswers:
+class BoundedAnswers(OneProcess):
     r"""Answers a fixed number of values with bounded noise; the number is paid for when the stream is opened.
 
     Guarantee:
@@ -258,6 +258,8 @@ class BoundedAnswers:
     sfumato.errors.BudgetExceeded: 2 values answered, as paid for: open another stream to ask for more
     """
 
+    noun = "a stream"
+
     def __init__(
         self,
         mechanism: BoundedNoiseMechanism,
@@ -276,7 +278,7 @@ class BoundedAnswers:
         self._granularity = None if granularity is None else positive("granularity", granularity)
         # Nothing is answered before the charge, not even if someone keeps the object of a refused one.
         self._remaining = 0
-        self._lock, self._process = Lock(), os.getpid()
+        self._lock = Lock()
         if accountant is not None:
             accountant.charge(mechanism.event, mechanism.budget)
         self._remaining = mechanism.queries
@@ -378,9 +380,7 @@ class BoundedAnswers:
             InvalidParameter: the value is no finite number of the right kind; it is not shown.
             NotSupported: the process was forked after the stream was opened.
         """
-        # A forked process is a copy, which would count its answers anew.
-        if os.getpid() != self._process:
-            raise NotSupported("a stream answers in the process that opened it: open another one here")
+        self.require_process()
         # Two threads must not both be given the last answer.
         with self._lock:
             if self._remaining == 0:
@@ -392,9 +392,6 @@ class BoundedAnswers:
             place = _place(value, self._granularity)
             noisy = place + cast(int, self._mechanism.noise.sample(self._bits))
         return noisy if self._granularity is None else noisy * self._granularity
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise NotSupported("a stream cannot be copied or stored: the copy would count its answers anew")
 
     def __repr__(self) -> str:
         return f"BoundedAnswers(remaining={self._remaining}, bound={compact(self.bound)}, cost={self.cost!r})"

@@ -1,13 +1,11 @@
 """Sparse: which values of a stream are above a threshold, paid for by the crossings and not by the values."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral
 from threading import Lock
-from typing import NoReturn, SupportsIndex
 
 from sfumato.checks import Number, between, boolean, compact, inside, keep, positive, readable, shown, whole
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported
@@ -17,6 +15,7 @@ from sfumato.laws.law import checked_scale
 from sfumato.mechanisms.above_threshold import AboveThreshold
 from sfumato.mechanisms.moves import AnyQueries, CountsAtOrder, Moves, SameDirection
 from sfumato.mechanisms.transcripts import Answer, Comparisons, Transcripts
+from sfumato.one_process import OneProcess
 from sfumato.privacy import Accountant, PureEvent
 
 MAX_CROSSINGS = 2**30
@@ -203,7 +202,7 @@ class SparseMechanism:
         return self.answer_noise.radius(1 - failure)  # type: ignore[arg-type]  # reason: read exactly
 
 
-class Sparse:
+class Sparse(OneProcess):
     r"""Tells of each integer of a stream whether it is above a threshold, until `crossings` of them were.
 
     The noise of the threshold is drawn once, when the stream is opened. Values below cost nothing more. That
@@ -244,6 +243,8 @@ class Sparse:
     sfumato.errors.BudgetExceeded: 2 crossings told, as paid for: open another stream to ask for more
     """
 
+    noun = "a stream"
+
     def __init__(
         self, mechanism: SparseMechanism, threshold: int, bits: Bits, *, accountant: Accountant | None = None
     ) -> None:
@@ -254,7 +255,7 @@ class Sparse:
             raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
         self._mechanism, self._bits = mechanism, bits
         self._remaining = mechanism.crossings
-        self._lock, self._process = Lock(), os.getpid()
+        self._lock = Lock()
         if accountant is not None and not callable(getattr(accountant, "charge", None)):
             raise InvalidParameter(f"accountant must be an accountant, got accountant={shown(accountant)}")
         if accountant is not None:
@@ -360,15 +361,11 @@ class Sparse:
 
     def require_open(self) -> None:
         """Refuse if nothing more can be told: all crossings were, or this is another process."""
-        # A forked process is a copy, with the same threshold and crossings of its own.
-        if os.getpid() != self._process:
-            raise NotSupported("a stream answers in the process that opened it: open another one here")
+        # A copy would have the same threshold, and crossings of its own.
+        self.require_process()
         if self.halted:
             told = counted(self._mechanism.crossings)
             raise BudgetExceeded(f"{told} told, as paid for: open another stream to ask for more")
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise NotSupported("a stream cannot be copied or stored: the copy would answer with the same noise")
 
     def __repr__(self) -> str:
         return f"Sparse(threshold={self._threshold}, remaining={self._remaining}, cost={compact(self.cost)})"

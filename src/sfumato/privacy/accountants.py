@@ -14,6 +14,7 @@ from typing import Protocol
 
 from sfumato.checks import decimal
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotSupported
+from sfumato.one_process import OneProcess
 from sfumato.privacy.composition import approx_satisfied, stated_delta
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, Budget, PureDP
@@ -58,8 +59,10 @@ class Accountant(Protocol):
         """Adds the price of an event and returns it, or raises BudgetExceeded and changes nothing."""
 
 
-class _Filter(ABC):
+class _Filter(OneProcess, ABC):
     """Exact spending under a cap; the kinds differ in the price of an event only."""
+
+    noun = "an accountant"
 
     def __init__(self, cap: Budget, spent: Amount) -> None:
         self._cap = cap
@@ -84,6 +87,7 @@ class _Filter(ABC):
 
     def require(self, event: Event, cost: Budget | None = None) -> Amount:
         """The price of `event` if it fits what remains, else BudgetExceeded; changes nothing either way."""
+        self.require_process()
         price = self.price(event, cost)
         if not (self._spent + price).fits(self._whole):
             raise BudgetExceeded(f"a charge of {price.words} does not fit: {self.remaining.words} is left")
