@@ -138,12 +138,17 @@ class Server:
 
     def database(self) -> str:
         """The address of a new, empty database, as a ledger takes it."""
+        name = f"test_{next(self._numbers)}"
+        self.run(f"CREATE DATABASE {name} TEMPLATE template0")
+        return f"postgresql+psycopg://{ROLE}@/{name}?host={self.folder}"
+
+    def run(self, *statements: str) -> None:
+        """Run statements about databases, which no transaction may hold."""
         import psycopg
 
-        name = f"test_{next(self._numbers)}"
         with psycopg.connect(self._target("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
-        return f"postgresql+psycopg://{ROLE}@/{name}?host={self.folder}"
+            for statement in statements:
+                connection.execute(statement)
 
     def kill(self) -> None:
         """Kill the server and all its processes at once, without a chance to tidy up."""

@@ -37,7 +37,7 @@ def test_looking_at_a_ledger_that_is_not_there_makes_none(home):
     for name in ("show", "verify"):
         status, printed, complained = called("ledger", name)
         assert (status, printed) == (4, "")
-        assert "there is no ledger ledger.db" in complained
+        assert "there is no ledger at sqlite:///ledger.db" in complained
     assert not (home / "ledger.db").exists()
 
 

@@ -189,7 +189,8 @@ def test_by_default_it_is_in_the_state_folder_under_the_identity(tmp_path, monke
     assert ledger.anchor.read() == ledger.head == (0, ledger.start)
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert default_anchor("x") == tmp_path / "home" / ".local" / "state" / "sfumato" / "anchors" / "x.anchor"
+    name = "0123456789abcdef" * 2
+    assert default_anchor(name) == tmp_path / "home/.local/state/sfumato/anchors" / f"{name}.anchor"
     assert list(tmp_path.glob("*.ini")) == []
 
 
@@ -289,17 +290,14 @@ def test_the_anchor_of_another_ledger_is_refused(tmp_path):
         sf.SqlLedger(tmp_path / "one", anchor=7)
 
 
-def test_a_ledger_that_replaces_a_deleted_one_is_told_once(tmp_path, monkeypatch):
+def test_another_ledger_that_is_put_in_the_place_of_one_is_told_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "ledger.db"
-    first = sf.SqlLedger(path)
-    first.open("people", cap=sf.PureDP(1), neighbours="add-remove")
-    assert first.came_after is None
+    with sf.SqlLedger(path) as first, sf.SqlLedger(tmp_path / "other.db") as other:
+        opened(first)
+        head = first.head
+        assert first.came_after is other.came_after is None
     assert sf.SqlLedger(path).came_after is None
-    head = first.head
-    first.close()
-    for file in tmp_path.glob("ledger.db*"):
-        file.unlink()
+    (tmp_path / "other.db").replace(path)
     assert sf.SqlLedger(path).came_after == head
     assert sf.SqlLedger(path).came_after is None
-    assert sf.SqlLedger(tmp_path / "other.db").came_after is None

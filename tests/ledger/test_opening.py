@@ -9,7 +9,7 @@ import sqlalchemy
 from tests.ledger.items import count, database, opened, tamper
 
 import sfumato as sf
-from sfumato.ledger.store import Store, read_url
+from sfumato.ledger.store import read_url
 
 
 @pytest.fixture
@@ -110,13 +110,14 @@ def test_a_file_that_is_replaced_or_removed_while_open_is_noticed(tmp_path):
     with pytest.raises(sf.LedgerDamaged, match="is gone"):
         account.charge(count())
     assert not path.exists()
-    sf.SqlLedger(path)
+    sf.SqlLedger(tmp_path / "another.db").close()
+    (tmp_path / "another.db").rename(path)
     with pytest.raises(sf.LedgerDamaged, match="was replaced while it was open"):
         account.charge(count())
 
 
 def test_commits_are_durable_or_the_ledger_is_refused(tmp_path):
-    store = Store(tmp_path / "ledger.db", patience=1)
+    store = sf.SqlLedger(tmp_path / "ledger.db").store
     with store.reading() as connection:
         settings = ("journal_mode", "synchronous")
         assert [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in settings] == ["wal", 2]

@@ -1,5 +1,7 @@
 """A new ledger has the tables that the migrations make, in either database."""
 
+from pathlib import Path
+
 import pytest
 import sqlalchemy
 
@@ -26,6 +28,8 @@ CATALOG = {
 def catalog(url, make):
     """What the database says of its tables after they were made, and the version that they have."""
     store = Store(url, patience=60.0)
+    if store.sqlite:
+        Path(store.url.database).touch()
     with store.writing(lock="SELECT 1") as connection:
         make(connection)
     with store.reading() as connection:

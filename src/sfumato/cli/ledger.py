@@ -29,8 +29,6 @@ from sfumato.privacy import Amount
 from sfumato.release import printable
 
 SCHEMA = 1
-# In seconds, for others that write.
-PATIENCE = 60.0
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")]
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)]
 
@@ -185,6 +183,24 @@ def restore(
     _done(books, as_json, f"The ledger is restored, up to entry {books.head.sequence}")
 
 
+@app.command(
+    "begin-anew",
+    epilog=each_line(
+        "Example: sfumato ledger begin-anew --ledger ledger.db",
+        "",
+        "For a ledger that is lost, with every copy of it. What was spent there is not counted",
+        "in the new one: open its data sets with what is left of their caps.",
+    ),
+)
+def begin_anew(ledger: LedgerUrl = None, as_json: Json = False) -> None:
+    """Give a missing ledger up, and begin a new one in its place."""
+    from sfumato.ledger.sql import SqlLedger
+
+    books = SqlLedger.begin_anew(ledger or DEFAULT_LEDGER)
+    lost = books.came_after.sequence if books.came_after is not None else 0
+    _done(books, as_json, f"A new ledger is begun; {lost:,} entries of the lost one are given up", lost=lost)
+
+
 @app.command("open")
 def open_dataset(
     dataset: Dataset,
@@ -260,20 +276,8 @@ def retire(dataset: Dataset, reason: Reason, ledger: LedgerUrl = None, as_json: 
 def _opened(given: str | None) -> Any:
     """A ledger that is there: looking at one must not make it."""
     from sfumato.ledger.sql import SqlLedger
-    from sfumato.ledger.store import Store, read_url
 
-    address = given or DEFAULT_LEDGER
-    url = read_url(address)
-    path = Path(str(url.database)) if url.drivername == "sqlite" else None
-    there = path is None or (path.exists() and path.stat().st_size > 0)
-    if there:
-        store = Store(address, patience=PATIENCE)
-        there = store.version() is not None
-        store.close()
-    if not there:
-        name = path or url.render_as_string(hide_password=True)
-        raise Refused(f"there is no ledger {name}; --ledger names another one", LEDGER)
-    return SqlLedger(address)
+    return SqlLedger(given or DEFAULT_LEDGER, create=False)
 
 
 class _Budget(NamedTuple):

@@ -7,6 +7,7 @@ still contain. A crash between commit and anchor leaves the anchor behind the le
 import fcntl
 import math
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,36 +16,70 @@ from pathlib import Path
 
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger.chain import Head
+from sfumato.ledger.patience import patient
 from sfumato.whole_files import PRIVATE, write_file
 
 # Seconds between syncs. The commit itself is durable; a power cut leaves the anchor this much behind it.
 EVERY = 1.0
 # A number of up to 19 digits, a space, 64 digits of a hash, a mark and the end of the line.
 _LONGEST = 128
+# How many of the last lines an entry is compared with.
+RECENT = 64
 # Where a curator accepted a loss; what follows starts from an older entry.
 _LOSS = "loss"
+# The head of no ledger, for the anchor of one that its curator gave up.
+GIVEN_UP = Head(0, "0" * 64)
+
+
+def is_identity(value: object) -> bool:
+    """Whether this can be the identity of a ledger; it becomes part of a path, so nothing else may be."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
 
 
 def default_anchor(identity: str) -> Path:
     """Where the head of a ledger is anchored unless the curator says otherwise."""
+    if not is_identity(identity):
+        raise LedgerDamaged("the ledger is damaged: its identity must be 32 hexadecimal digits")
+    return _folder() / f"{identity}.anchor"
+
+
+def _folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "sfumato" / "anchors" / f"{identity}.anchor"
+    return Path(state) / "sfumato" / "anchors"
 
 
-def predecessor(anchor: Path, ledger: str, identity: str) -> Head | None:
-    """The head of another ledger that was at this place before, once; this one is remembered in its stead.
+class Note:
+    """Which ledger was at a place last; it stays when the ledger is deleted, as its anchor does."""
 
-    A ledger that was deleted leaves its anchor behind. What it charged is not in the one that follows.
-    """
-    note = anchor.with_name(f"{sha256(ledger.encode()).hexdigest()[:32]}.place")
-    try:
-        known = note.read_text("ascii").strip() if note.exists() else identity
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_file(note, f"{identity}\n".encode(), mode=PRIVATE)
-    except (OSError, ValueError):
-        return None  # it is a courtesy; the anchor itself speaks up where it cannot be written
-    before = anchor.with_name(f"{known}{anchor.suffix}")
-    return None if known == identity or not before.exists() else Anchor(before).read()
+    def __init__(self, place: str) -> None:
+        self.path = _folder() / f"{sha256(os.fsencode(place)).hexdigest()[:32]}.place"
+
+    def read(self) -> str | None:
+        """The identity of the ledger; None if none was here."""
+        try:
+            found = self.path.read_text("ascii").strip()
+        except FileNotFoundError:
+            return None
+        except OSError as fault:
+            raise Anchor(self.path).unavailable(fault) from None
+        except ValueError:
+            found = ""
+        if not is_identity(found):
+            raise LedgerDamaged(f"the note {self.path} is damaged: it does not name a ledger")
+        return found
+
+    def write(self, identity: str) -> None:
+        """Remember a ledger; a crash leaves the old note or the new one."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(self.path, f"{identity}\n".encode(), mode=PRIVATE)
+        except OSError as fault:
+            raise Anchor(self.path).unavailable(fault) from None
+
+    def anchor(self) -> "Anchor | None":
+        """The anchor of the ledger that was here."""
+        identity = self.read()
+        return None if identity is None else Anchor(default_anchor(identity))
 
 
 class Anchor:
@@ -57,19 +92,21 @@ class Anchor:
 
     def read(self) -> Head | None:
         """The last head; None if there is no file or nothing in it."""
-        if not self.path.exists():
+        if not self._exists():
             return None
         with self._opened(os.O_RDONLY, fcntl.LOCK_SH) as file:
             return self._last(file)[0]
 
     def all(self) -> list[Head]:
         """Every head that the ledger must still contain, in order."""
-        heads: list[Head] = []
-        if not self.path.exists():
-            return heads
+        if not self._exists():
+            return []
         with self._opened(os.O_RDONLY, fcntl.LOCK_SH) as file:
             size = os.fstat(file).st_size
-            lines = os.pread(file, size, 0).split(b"\n")[:-1]
+            return self._heads(os.pread(file, size, 0).split(b"\n")[:-1])
+
+    def _heads(self, lines: list[bytes]) -> list[Head]:
+        heads: list[Head] = []
         for line in lines:
             head, lost = self._parse(line)
             if lost:
@@ -84,10 +121,11 @@ class Anchor:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as fault:
-            raise self._unavailable(fault) from None
+            raise self.unavailable(fault) from None
         with self._opened(os.O_RDWR | os.O_CREAT | os.O_APPEND, fcntl.LOCK_EX) as file:
             last, end = self._last(file)
             if last is not None and not loss and head.sequence <= last.sequence:
+                self._require_same(file, head)
                 return
             line = f"{head.sequence} {head.hash}{' ' + _LOSS if loss else ''}\n".encode()
             try:
@@ -100,7 +138,28 @@ class Anchor:
                     os.fsync(file)
                     self._synced = time.monotonic()
             except OSError as fault:
-                raise self._unavailable(fault) from None
+                raise self.unavailable(fault) from None
+
+    def _require_same(self, file: int, head: Head) -> None:
+        """Refuse an entry where another one with its number was anchored: two copies have both gone on."""
+        size = os.fstat(file).st_size
+        start = max(0, size - RECENT * _LONGEST)
+        lines = os.pread(file, size - start, start).split(b"\n")[1 if start else 0 : -1]
+        for found in self._heads(lines):
+            if found.sequence == head.sequence and found.hash != head.hash:
+                raise LedgerDamaged(
+                    f"the anchor {self.path} has another entry {head.sequence}: a copy of this ledger was "
+                    "charged meanwhile"
+                )
+
+    def _exists(self) -> bool:
+        try:
+            self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as fault:
+            raise self.unavailable(fault) from None
+        return True
 
     @contextmanager
     def _opened(self, flags: int, lock: int) -> Iterator[int]:
@@ -108,7 +167,7 @@ class Anchor:
         try:
             file = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as fault:
-            raise self._unavailable(fault) from None
+            raise self.unavailable(fault) from None
         try:
             self._lock(file, lock)
             yield file
@@ -116,21 +175,14 @@ class Anchor:
             os.close(file)
 
     def _lock(self, file: int, lock: int) -> None:
-        # A lock without a time limit would let one process that hangs stop all others, without a word.
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                fcntl.flock(file, lock | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise LedgerUnavailable(
-                        f"the anchor {self.path} is locked by another process for too long"
-                    ) from None
-            except OSError as fault:
-                raise self._unavailable(fault) from None
-            else:
-                return
-            time.sleep(0.0005 + (time.perf_counter_ns() % 1000) * 2e-6)
+        try:
+            patient(lambda: fcntl.flock(file, lock | fcntl.LOCK_NB), self._patience)
+        except BlockingIOError:
+            raise LedgerUnavailable(
+                f"the anchor {self.path} is locked by another process for too long"
+            ) from None
+        except OSError as fault:
+            raise self.unavailable(fault) from None
 
     def _last(self, file: int) -> tuple[Head | None, int]:
         """The last whole line, and where it ends."""
@@ -152,7 +204,8 @@ class Anchor:
             raise LedgerDamaged(f"the anchor {self.path} is damaged: it has a line that is no head")
         return Head(int(words[0]), words[1].decode()), lost
 
-    def _unavailable(self, fault: OSError) -> LedgerUnavailable:
+    def unavailable(self, fault: OSError) -> LedgerUnavailable:
+        """The error that says why the file cannot be used."""
         reason = fault.strerror or str(fault)
         return LedgerUnavailable(
             f"the anchor {self.path} cannot be used ({reason.lower()}): make it so, or give another anchor"

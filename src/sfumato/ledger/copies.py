@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Connection, insert, select, text
 
 from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
-from sfumato.ledger.anchor import Anchor, default_anchor
+from sfumato.ledger.anchor import Anchor, Note, default_anchor, is_identity
 from sfumato.ledger.chain import FORMAT, Act, Head, Record, canonical, enter, header, now
 from sfumato.ledger.replay import Replay, Report
 from sfumato.ledger.schema import REPLIES, content, entries, facts, replies
@@ -151,7 +151,7 @@ def verify_export(path: str | os.PathLike[str], *, head: Head | None = None) -> 
 def _read(path: Path, *, head: Head | None = None, rows: "Rows | None" = None) -> Copy:
     lines = _lines(path)
     first = next(lines, None)
-    if first is None or first.get("format") != FORMAT or not isinstance(first.get("ledger"), str):
+    if first is None or first.get("format") != FORMAT or not is_identity(first.get("ledger")):
         raise LedgerDamaged(f"the file {path} is not a copy of a ledger that this version can read")
     key = _key(first.pop("key", None), path)
     start = sha256(canonical(first).encode()).hexdigest()
@@ -267,7 +267,8 @@ def restore(
     store = Store(url, patience=60.0)
     if store.version() is not None:
         raise InvalidParameter(f"url must be that of an empty database, and {store.name} is there already")
-    done: list[bool] = []
+    if anchor is None:
+        _require_no_other(store, place)
 
     def fill(connection: Connection) -> None:
         rows = Rows(connection)
@@ -276,16 +277,26 @@ def restore(
             raise LedgerDamaged(f"the backup {path} was changed while it was read")
         if lost:
             _enter_losses(rows, copy.replay, anchored)
-        done.append(True)
         rows.flush()
 
-    store.migrate(fill)
+    made = store.create(fill, lambda: None)
     store.close()
-    if not done:
+    if not made:
         raise InvalidParameter(f"url must be that of an empty database, and {store.name} was made meanwhile")
     if lost:
         place.write(copy.replay.head, loss=True)
-    return cls(url, anchor=place.path)
+    return cls(url, anchor=anchor)
+
+
+def _require_no_other(store: Store, own: Anchor) -> None:
+    """Refuse the place of another ledger that is missing: nobody would look for it any more."""
+    other = Note(store.place).anchor()
+    head = None if other is None or other.path == own.path else other.read()
+    if head is not None and head.sequence:
+        raise InvalidParameter(
+            f"url must not be that of another ledger, and one with {head.sequence} entries is missing at "
+            f"{store.name}: restore to another place"
+        )
 
 
 def _enter_losses(rows: Rows, replay: Replay, anchored: Head | None) -> None:

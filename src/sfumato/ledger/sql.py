@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
 from sfumato.laws import SystemBits
 from sfumato.ledger import copies, failpoints
 from sfumato.ledger.account import Account
-from sfumato.ledger.anchor import Anchor, default_anchor, predecessor
+from sfumato.ledger.anchor import GIVEN_UP, Anchor, Note, default_anchor, is_identity
 from sfumato.ledger.chain import (
     Act,
     Head,
@@ -55,6 +55,7 @@ from sfumato.privacy.records import short_text
 
 # How many of the last entries are checked when a ledger is opened.
 RECENT = 100
+KEY_BYTES = 32
 
 Once = Callable[[Connection, Act], Record | None]
 
@@ -63,10 +64,10 @@ class SqlLedger:
     """A ledger that outlives the process: append-only, hash-chained, shared by processes and analysts.
 
     Args:
-        url: `sqlite:///ledger.db`, the path of a file, or `postgresql://...` (extra `postgres`). A ledger
-            is made where there is none.
+        url: `sqlite:///ledger.db`, the path of a file, or `postgresql://...` (extra `postgres`).
         anchor: a file outside the database that remembers the head; by default in the user's state folder.
         patience: seconds to wait for others that write, the database or the anchor.
+        create: whether to make a ledger where there is none and, by the anchor, never was one.
 
     Guarantee:
         What was charged is on disk before it is told, stays within the caps of the data set and of the
@@ -74,7 +75,8 @@ class SqlLedger:
         Proof: docs/proofs/composition.md; what it does not protect from: docs/ledger.md.
 
     Raises:
-        LedgerUnavailable: no file, server, space or permission.
+        LedgerUnavailable: no file, server, space or permission; or the ledger is missing and its anchor is
+            not. Nothing was made then.
         LedgerDamaged: it is no ledger, was changed, or is older than its anchor.
         MissingExtra: PostgreSQL without psycopg.
 
@@ -95,29 +97,70 @@ class SqlLedger:
         *,
         anchor: str | os.PathLike[str] | None = None,
         patience: float = 60.0,
+        create: bool = True,
     ) -> None:
         if not isinstance(anchor, str | os.PathLike | None):
             raise InvalidParameter(f"anchor must be the path of a file, got anchor={shown(anchor)}")
         seconds = float(positive("patience", patience))
         self.store = Store(url, patience=seconds)
-        if self.store.version() != VERSION:
-            self.store.migrate(_fill)
+        note = Note(self.store.place) if anchor is None else None
+        version, made = self.store.version(), False
+        if version is None:
+            made = self._create(None if anchor is None else Path(anchor), note, create=create)
+        elif version != VERSION:
+            self.store.upgrade()
         with self.store.reading() as connection:
             row = connection.execute(FACTS).one_or_none()
-        if row is None or not isinstance(row.identity, str):
+        if row is None or not is_identity(row.identity) or len(content(row.key)) != KEY_BYTES:
             raise LedgerDamaged(f"{self.store.name} is damaged: it does not say which ledger it is")
         self.identity: str = row.identity
-        self.key: bytes = content(row.key)
+        self.key: bytes = row.key
         self.start = genesis(self.identity, self.key)
         place = default_anchor(self.identity) if anchor is None else Path(anchor)
         self.anchor = Anchor(place, patience=seconds)
-        self.anchored_before = self._open_anchor()
-        # Where the anchor is in its usual place: the head of a ledger that this one came after, told once.
-        self.came_after = (
-            predecessor(place, str(self.store.path), self.identity)
-            if anchor is None and self.store.sqlite
-            else None
-        )
+        self.anchored_before = self._open_anchor() and not made
+        # Where the anchor is in its usual place: the head of a ledger that this one came after, once.
+        self.came_after: Head | None = None if note is None else self._take_place(note)
+
+    def _create(self, given: Path | None, note: Note | None, *, create: bool) -> bool:
+        """Make a new ledger with its anchor, unless an anchor remembers one that is missing.
+
+        Returns whether it was made here; False if another process was first.
+        """
+        before = None if given is None else Anchor(given)
+        if note is not None:
+            before = note.anchor()
+        head = None if before is None else before.read()
+        if before is not None and head is not None and head.sequence:
+            raise LedgerUnavailable(
+                f"{self.store.name} is missing, and its anchor {before.path} remembers {head.sequence} "
+                "entries: bring it back, restore a copy (sfumato ledger restore), or give it up and begin "
+                "anew (sfumato ledger begin-anew)"
+            )
+        if not create:
+            address = self.store.url.render_as_string(hide_password=True)
+            raise LedgerUnavailable(f"there is no ledger at {address}: give another address, or open one")
+        bits = SystemBits()
+        identity, key = bits.words(2).tobytes().hex(), bits.words(KEY_BYTES // 8).tobytes()
+
+        def fill(connection: Connection) -> None:
+            connection.execute(insert(facts).values(identity=identity, key=key))
+
+        def ready() -> None:
+            anchor = Anchor(default_anchor(identity) if given is None else given)
+            anchor.write(Head(0, genesis(identity, key)), loss=anchor.read() is not None)
+            if note is not None:
+                note.write(identity)
+
+        return self.store.create(fill, ready)
+
+    def _take_place(self, note: Note) -> Head | None:
+        """Note that this ledger is here now; the head of another one that was here before."""
+        known = note.read()
+        if known == self.identity:
+            return None
+        note.write(self.identity)
+        return None if known is None else Anchor(default_anchor(known)).read()
 
     def _open_anchor(self) -> bool:
         # The anchor is read first: what is anchored was committed, so what is read later must contain it.
@@ -278,6 +321,30 @@ class SqlLedger:
             cls, Path(backup), url, anchor=None if anchor is None else Path(anchor), accept_loss=accept_loss
         )
 
+    @classmethod
+    def begin_anew(
+        cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    ) -> Self:
+        """A new ledger in place of one that is lost for good; what was spent there is not counted any more.
+
+        `came_after` is the last head of the lost one, which is refused from now on if it is found again.
+
+        Raises:
+            InvalidParameter: there is a ledger, or no anchor of one that is missing.
+        """
+        store = Store(url, patience=60.0)
+        if store.version() is not None:
+            raise InvalidParameter(f"url must be that of a missing ledger, and {store.name} is there")
+        lost = Note(store.place).anchor() if anchor is None else Anchor(Path(anchor))
+        head = None if lost is None else lost.read()
+        store.close()
+        if lost is None or head is None:
+            raise InvalidParameter(f"url must be that of a missing ledger, and none was at {store.name}")
+        lost.write(GIVEN_UP, loss=True)
+        ledger = cls(url, anchor=anchor)
+        ledger.came_after = head
+        return ledger
+
     def close(self) -> None:
         """Give back the connections of this process; the ledger can still be used."""
         self.store.close()
@@ -396,9 +463,3 @@ class SqlLedger:
     def __repr__(self) -> str:
         return f"SqlLedger({shown(self.store.url.render_as_string(hide_password=True))})"
 
-
-def _fill(connection: Connection) -> None:
-    bits = SystemBits()
-    if connection.execute(select(facts)).one_or_none() is None:
-        identity, key = bits.words(2).tobytes().hex(), bits.words(4).tobytes()
-        connection.execute(insert(facts).values(identity=identity, key=key))

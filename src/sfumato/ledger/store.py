@@ -27,6 +27,7 @@ os.register_at_fork(
 # Connections of a parent process. A copy of them must be neither used nor closed here.
 _ABANDONED: list[Engine] = []
 
+_ONE_MAKER = "SELECT pg_advisory_xact_lock(7309940838)"
 # A sync or a connection that fails in a commit leaves open whether the commit was made.
 _UNKNOWN = "if a charge was under way, ask again with the same request id to learn of it"
 _UNAVAILABLE = {
@@ -60,13 +61,15 @@ _DAMAGED = {
 class Store:
     """One database, by URL or by the path of a SQLite file; threads share it, forks get their own."""
 
-    def __init__(self, url: str | os.PathLike[str], *, patience: float) -> None:
+    def __init__(
+        self, url: str | os.PathLike[str], *, patience: float, name: str | None = None
+    ) -> None:
         self.url = read_url(url)
-        self.name = f"the ledger {self.url.render_as_string(hide_password=True)}"
+        self.name = name or f"the ledger {self.url.render_as_string(hide_password=True)}"
         self.sqlite = self.url.drivername == "sqlite"
         self._patience = patience
-        self.path = Path(os.path.abspath(str(self.url.database))) if self.sqlite else None
-        self._file = None if self.path is None else LedgerFile(self.path, self.name, patience)
+        path = Path(os.path.abspath(str(self.url.database)))
+        self._file = LedgerFile(path, self.name, patience) if self.sqlite else None
         self._start()
 
     def _start(self) -> None:
@@ -116,15 +119,17 @@ class Store:
         failpoints.fail_point("after-commit")
 
     def version(self) -> str | None:
-        """The version of the tables; None if there are none yet."""
+        """The version of the tables; None if there are none yet. Nothing is made to find out."""
+        if self._file is not None and self._file.is_missing():
+            return None
         with self.reading() as connection:
             return self._version(connection)
 
     def _version(self, connection: Connection) -> str | None:
         names = set(inspect(connection).get_table_names())
         if VERSION_TABLE not in names:
-            # A PostgreSQL database may hold other things beside a ledger; a file of ours never does.
-            if any(name.startswith("ledger_") for name in names) or (self.sqlite and names):
+            # A PostgreSQL database may hold other things beside a ledger.
+            if any(name.startswith("ledger_") for name in names):
                 raise LedgerDamaged(f"{self.name} is not a ledger, or parts of it are missing")
             return None
         found: list[str] = list(connection.scalars(text(f"SELECT version_num FROM {VERSION_TABLE}")))
@@ -136,14 +141,52 @@ class Store:
             )
         return found[0]
 
-    def migrate(self, fill: Callable[[Connection], None]) -> None:
-        """Make and fill the tables of a new ledger, or bring older ones up, one process at a time."""
-        with self.writing(lock="SELECT pg_advisory_xact_lock(7309940838)") as connection:
-            found = self._version(connection)
-            if found is None:
+    @property
+    def place(self) -> str:
+        """Where the ledger is, the same however the URL is spelled: a file, or a schema of a server."""
+        if self._file is not None:
+            return os.path.realpath(self._file.path)
+        with self.reading() as connection:
+            where = "SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()"
+            return "postgresql {} {} {}".format(*connection.execute(text(where)).one())
+
+    def create(self, fill: Callable[[Connection], None], ready: Callable[[], None]) -> bool:
+        """Make and fill the tables of a new ledger: whole, or not at all if anything raises.
+
+        Args:
+            fill: writes the first rows.
+            ready: called last, before others can see the ledger.
+
+        Returns whether it was made here; False if another process was first.
+        """
+        if self._file is None:
+            with self.writing(lock=_ONE_MAKER) as connection:
+                if self._version(connection) is not None:
+                    return False
                 create(connection)
                 fill(connection)
-            elif found != VERSION:
+                ready()
+            return True
+        with self._file.new_file() as path:
+            if path is None:
+                return False
+            new = Store(path, patience=self._patience, name=self.name)
+            try:
+                with new.writing() as connection:
+                    create(connection)
+                    fill(connection)
+            finally:
+                new.close()
+            if Path(f"{path}-wal").exists():
+                # SQLite leaves the log behind, without an error, where it cannot empty it.
+                raise LedgerUnavailable(f"{self.name} {_UNAVAILABLE['SQLITE_FULL']}")
+            ready()
+        return True
+
+    def upgrade(self) -> None:
+        """Bring the tables of an older version up, one process at a time."""
+        with self.writing(lock=_ONE_MAKER) as connection:
+            if self._version(connection) != VERSION:
                 upgrade(connection)
 
     @contextmanager
