@@ -13,6 +13,7 @@ from sfumato.asked import ask_all
 from sfumato.batch import Batch
 from sfumato.data.dataset import Dataset
 from sfumato.errors import LedgerDamaged, SchemaMismatch, SfumatoError
+from sfumato.outcome import require_storable
 from sfumato.privacy import Amount, ApproxDP
 from sfumato.publication import Publication
 from sfumato.session import CHANGED, Session
@@ -103,6 +104,8 @@ def _earlier(
     from sfumato.data.tables import table_fingerprint
     from sfumato.ledger.sql import SqlLedger
 
+    if not SqlLedger.exists(url):
+        return None
     with SqlLedger(url) as books:
         if plan.data.name not in books.datasets():
             return None
@@ -143,7 +146,8 @@ def _drawn(
         rows = _public_rows(plan, data)
         listed = questions(plan, rows=rows)
         # Refuses what cannot be answered before a ledger hears of it.
-        ask_all(data, listed)
+        require_storable({}, ask_all(data, listed))
+        before_charge(request)
         progress("opening the ledger")
         from sfumato.ledger.sql import SqlLedger  # by now loaded
 
@@ -152,7 +156,6 @@ def _drawn(
             if table_stamp(plan.data_path) != before:
                 # What was read would be charged as what is there now.
                 raise FileFault(shown_path(plan.data_path), "changed")
-            before_charge(request)
             notices = _other_names(books, plan, content)
             warnings = _open(books, plan)
             account = books.account(data.name, analyst=analyst)

@@ -103,10 +103,14 @@ class Session(OneProcess):
             raise InvalidParameter(f"bits must be a source of bits, got bits={shown(bits)}")
         self._bits = bits or default_bits()
         cap = check_budget("budget", budget)
+        if ledger is not None and not type(self._bits).private:
+            raise InvalidParameter(
+                "bits must not be seeded when a ledger is kept: such answers are not private"
+            )
         self._opened = isinstance(ledger, str)
         self._ledger = open_account(ledger, data, cap) if isinstance(ledger, str) else ledger
         if self._ledger is not None:
-            _check_ledger(self._ledger, data, self._bits)
+            _check_ledger(self._ledger, data)
         self._data = data
         self._own = MemoryLedger(cap, neighbours=data.neighbours, dataset=data.name, unit=data.unit)
         self._open = True
@@ -455,11 +459,9 @@ def _among(query: Query) -> tuple[tuple[str, str], ...]:
     return getattr(query, "among", ())
 
 
-def _check_ledger(ledger: Ledger, data: Dataset, bits: Bits) -> None:
+def _check_ledger(ledger: Ledger, data: Dataset) -> None:
     if not all(hasattr(ledger, part) for part in ("charge", "neighbours", "dataset", "unit")):
         raise InvalidParameter(f"ledger must be a ledger such as MemoryLedger, got ledger={shown(ledger)}")
-    if not type(bits).private:
-        raise InvalidParameter("bits must not be seeded when a ledger is kept: such answers are not private")
     for fact, kept, here in (
         ("neighbours", ledger.neighbours, data.neighbours),
         ("dataset", ledger.dataset, data.name),

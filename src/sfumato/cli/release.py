@@ -177,7 +177,7 @@ def _charged(plan: Any, ledger: str | None, request: str) -> Any:
     """What was charged for a request; None if nothing was, or if the ledger does not say."""
     from sfumato.ledger.sql import SqlLedger
 
-    with suppress(SfumatoError), SqlLedger(ledger or plan.ledger_url) as books:
+    with suppress(SfumatoError), SqlLedger(ledger or plan.ledger_url, create=False) as books:
         entry = books.account(plan.data.name).entry(request)
         return None if entry is None else entry.price
     return None

@@ -56,6 +56,8 @@ from sfumato.privacy.records import short_text
 # How many of the last entries are checked when a ledger is opened.
 RECENT = 100
 KEY_BYTES = 32
+# Seconds to wait for others that write.
+PATIENCE = 60.0
 
 Once = Callable[[Connection, Act], Record | None]
 
@@ -96,7 +98,7 @@ class SqlLedger:
         url: str | os.PathLike[str],
         *,
         anchor: str | os.PathLike[str] | None = None,
-        patience: float = 60.0,
+        patience: float = PATIENCE,
         create: bool = True,
     ) -> None:
         if not isinstance(anchor, str | os.PathLike | None):
@@ -171,6 +173,15 @@ class SqlLedger:
             self._check_recent(connection)
         self.anchor.write(head)
         return anchored is not None
+
+    @classmethod
+    def exists(cls, url: str | os.PathLike[str]) -> bool:
+        """Whether there is a ledger; nothing is made to find out."""
+        store = Store(url, patience=PATIENCE)
+        try:
+            return store.version() is not None
+        finally:
+            store.close()
 
     # --- the curator ----------------------------------------------------------------------------
 
@@ -322,9 +333,7 @@ class SqlLedger:
         )
 
     @classmethod
-    def begin_anew(
-        cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
-    ) -> Self:
+    def begin_anew(cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> Self:
         """A new ledger in place of one that is lost for good; what was spent there is not counted any more.
 
         `came_after` is the last head of the lost one, which is refused from now on if it is found again.
@@ -462,4 +471,3 @@ class SqlLedger:
 
     def __repr__(self) -> str:
         return f"SqlLedger({shown(self.store.url.render_as_string(hide_password=True))})"
-

@@ -61,9 +61,7 @@ _DAMAGED = {
 class Store:
     """One database, by URL or by the path of a SQLite file; threads share it, forks get their own."""
 
-    def __init__(
-        self, url: str | os.PathLike[str], *, patience: float, name: str | None = None
-    ) -> None:
+    def __init__(self, url: str | os.PathLike[str], *, patience: float, name: str | None = None) -> None:
         self.url = read_url(url)
         self.name = name or f"the ledger {self.url.render_as_string(hide_password=True)}"
         self.sqlite = self.url.drivername == "sqlite"
