@@ -11,7 +11,7 @@ from sfumato.data.key_sets import KeySet, Told
 from sfumato.data.lazy_table import LazyTable
 from sfumato.data.passes import Passes
 from sfumato.data.polars_batches import by_polars
-from sfumato.errors import EngineFault, InvalidParameter, SchemaMismatch
+from sfumato.errors import EngineFault
 from sfumato.laws import SeededBits
 
 BUDGET = sf.PureDP(1)
@@ -96,7 +96,7 @@ def test_the_filters_of_questions_before_are_not_computed_again(engine, monkeypa
 
     def counted(self, frame, names):
         found = read(self, frame, names)
-        computed.append(set(found.collect_schema().names()) - {"x"})
+        computed.append(len(set(found.collect_schema().names()) - self.base))
         return found
 
     monkeypatch.setattr(LazyTable, "read", counted)
@@ -105,7 +105,7 @@ def test_the_filters_of_questions_before_are_not_computed_again(engine, monkeypa
             asked.answer(sf.Count(column="x", budget=BUDGET), where=sf.col("x") > place)
         asked.answer(sf.Count(column="x", budget=BUDGET), where=sf.col("twice") > 7)
         asked.answer(sf.Sum(column="x", budget=BUDGET))
-    assert computed == [*({f"sfumato_where_{i}"} for i in range(5)), {"twice", "sfumato_where_5"}, set()]
+    assert computed == [1, 1, 1, 1, 1, 2, 0]
 
 
 @pytest.mark.parametrize("engine", LAZY)
@@ -126,30 +126,6 @@ def test_derived_groups_of_people_are_those_of_memory(engine):
             found.append((outcomes(public), outcomes(private)))
     assert found[0] == found[1]
     assert len(found[0][1]) == 2
-
-
-@pytest.mark.parametrize("name", ["Pay", "PAY", "pay"])
-def test_a_derived_column_must_not_share_its_name_in_other_letters(name):
-    # DuckDB and Spark read the one in place of the other, also where it is that of the ids.
-    with pytest.raises(InvalidParameter, match="derived must have new names"):
-        dataset(pl.DataFrame({"Pay": [1.0]}), derived={name: sf.col("Pay") * 10})
-    with pytest.raises(InvalidParameter, match="derived must have new names"):
-        dataset({"x": np.array([1.0])}, derived={"Pay": sf.col("x"), "pay": sf.col("x") * 2})
-
-
-@pytest.mark.parametrize("engine", LAZY)
-@pytest.mark.parametrize("name", ["sfumato_number_0", "sfumato_where_0", "SFUMATO_group", "sfumato_step_0"])
-def test_names_of_columns_on_the_way_are_refused_before_a_charge(engine, name):
-    frame = pl.DataFrame({name: [1, 2], "x": [1.0, 2.0]})
-    with pytest.raises(SchemaMismatch, match="must not begin with 'sfumato_'"):
-        dataset(LAZY[engine](frame))
-
-
-def test_a_filter_takes_no_name_of_a_table_in_memory():
-    frame = pl.DataFrame({"sfumato_where_0": [1.0, 2, 3, 4], "x": [1.0, 1, 5, 5]})
-    with session(dataset(frame, {"sfumato_where_0": sf.Field(bounds=(0, 10))})) as asked:
-        total = asked.answer(sf.Sum(column="sfumato_where_0", budget=sf.PureDP(1000)), where=sf.col("x") > 2)
-    assert total.value == pytest.approx(7, abs=0.1)
 
 
 @pytest.mark.parametrize("engine", LAZY)

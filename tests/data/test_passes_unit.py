@@ -46,9 +46,9 @@ def people(rows=400, seed=2):
 PEOPLE = people()
 
 
-def opened(frame=PEOPLE, frame_of=None):
+def opened(frame=PEOPLE):
     table = LazyTable(nw.from_native(frame.lazy()))
-    return Passes(table, frame_of or (lambda groups: table.frame))
+    return Passes(table, lambda groups: table.frame)
 
 
 def in_one_round(held, requests):
@@ -295,8 +295,9 @@ def test_requests_of_one_group_by_stay_together_however_many(monkeypatch):
 
 def test_groups_with_rows_of_their_own_are_read_from_their_own_frame():
     half = PEOPLE.head(100)
-    frames = {(): nw.from_native(PEOPLE.lazy()), ("team",): nw.from_native(half.lazy())}
-    held = opened(frame_of=lambda groups: frames[groups.by])
+    table = LazyTable(nw.from_native(PEOPLE.lazy()))
+    frames = {(): table.frame, ("team",): LazyTable(nw.from_native(half.lazy())).frame}
+    held = Passes(table, lambda groups: frames[groups.by])
     whole, teams = MatchRequest(Portion(), "x"), MatchRequest(Portion((), TEAMS), "x")
     found = held.settled([lambda: held.ask(whole), lambda: held.ask(teams)])
     assert held.count == 2

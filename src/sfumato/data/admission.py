@@ -58,10 +58,12 @@ def admit(values: Any, name: str | None = None) -> Column:
     """
     if isinstance(values, Column):
         return values
+    # The empty text is a name like any other, and must not become that of another column.
+    given = UNNAMED if name is None else name
     if isinstance(values, list | tuple | range):
-        return _admit_list(values, name or UNNAMED)
+        return _admit_list(values, given)
     if isinstance(values, np.ndarray):
-        return _admit_array(values, name or UNNAMED)
+        return _admit_array(values, given)
     return _admit_series(values, name)
 
 
@@ -269,10 +271,15 @@ def _admit_series(series: Any, given: str | None) -> Column:
         wrapped = nw.from_native(series, series_only=True)
     except TypeError:
         raise SchemaMismatch(
-            f"{given or UNNAMED} must be an array, a list or a pandas, Polars or PyArrow series, "
-            f"got {type(series).__name__}"
+            f"{UNNAMED if given is None else given} must be an array, a list or a pandas, Polars or PyArrow "
+            f"series, got {type(series).__name__}"
         ) from None
-    name = given or (UNNAMED if wrapped.name in (None, "") else str(wrapped.name))
+    own_name = UNNAMED if wrapped.name in (None, "") else str(wrapped.name)
+    name = own_name if given is None else given
+    if wrapped.implementation.is_polars():
+        # Many methods of a series look for its name in a table, and read one such as `^x$` as a pattern.
+        wrapped = wrapped.alias(UNNAMED)
+        series = wrapped.to_native()
     own = getattr(series, "dtype", None)
     if isinstance(own, np.dtype) and own.kind == "O":
         # Narwhals would look at the values of such a pandas column to tell its type.

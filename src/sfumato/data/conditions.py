@@ -1,13 +1,14 @@
 """Public conditions on rows: what `where` may say, in words, and which rows meet it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from sfumato.checks import Number, exact, keep, shown
 from sfumato.data.codes import Flags
 from sfumato.data.column import Category, Column, checked_categories
+from sfumato.data.expressions import Expression
 from sfumato.data.matches import Matches
 from sfumato.data.moments import Moment, Reads, moment_number, plain_moment, public_text, reading
 from sfumato.errors import InvalidParameter
@@ -89,15 +90,39 @@ def _plain(number: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A public condition on one column: it holds one of some categories, or lies in a range."""
+class Filter:
+    """A column of flags that is computed for one question: it has no name, and so no user's name is its own.
 
-    column: str
+    Two filters are equal if their expressions mean the same.
+
+    >>> from sfumato.data.expressions import col
+    >>> Filter(col("age") >= 18) == Filter(col("age") >= 18), Filter(col("age") >= 18) == "age >= 18"
+    (True, False)
+    """
+
+    expression: Expression = field(compare=False)
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        keep(self, key=self.expression.key)
+
+
+ColumnRef = str | Filter
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A public condition on one column: it is true, holds one of some categories, or lies in a range."""
+
+    column: ColumnRef
     matches: Matches
     words: str
     reads: Reads = "number"
-    # What it is about, where the column is computed for it.
-    about: str = ""
+
+    @property
+    def about(self) -> str:
+        """The names of the columns that it is about."""
+        return self.column if isinstance(self.column, str) else ", ".join(self.column.expression.columns)
 
     def rows(self, column: Column) -> Flags:
         """Which rows meet the condition; a null never does."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.checks import shown, whole
 from sfumato.data.column import Category, Column
-from sfumato.data.conditions import Condition, category_words, check_condition, read_conditions
+from sfumato.data.conditions import Condition, Filter, category_words, check_condition, read_conditions
 from sfumato.data.expressions import Expression
 from sfumato.data.field import Field
 from sfumato.data.found_keys import require_keys
@@ -81,7 +81,6 @@ class Dataset:
         self.name = name
         self._table = _table(frame)
         self._names = self._table.names
-        self._filters: dict[str, Condition] = {}
         self.derived: Mapping[str, Expression] = MappingProxyType(self._derive(derived))
         if not isinstance(schema, Mapping | None):
             raise InvalidParameter(f"schema must map names to Field, got schema={shown(schema)}")
@@ -110,7 +109,7 @@ class Dataset:
                     f"rows_per_unit must be None for unit='row', got rows_per_unit={shown(most)}"
                 )
             # Whether each row is a person, or each id of this column, decides what is protected.
-            if "row" in self._table.names:
+            if "row" in self._names:
                 raise InvalidParameter(
                     "unit='row' means that each row is one person, but a column is named 'row' too: rename it"
                 )
@@ -133,8 +132,7 @@ class Dataset:
         for name, expression in made.items():
             if not _is_name(name) or not isinstance(expression, Expression):
                 raise InvalidParameter(f"derived must map names to expressions, got {shown(expression)}")
-            # Engines of SQL take two names for one that differ in upper and lower case.
-            if name.casefold() in {known.casefold() for known in self._names}:
+            if name in self._names:
                 raise InvalidParameter(f"derived must have new names, but a column is named {name!r} too")
             for used in expression.columns:
                 self._require(used)
@@ -144,19 +142,12 @@ class Dataset:
         return made
 
     def _filter(self, expression: Expression) -> Condition:
-        """A condition on several columns: a column of flags is computed for it."""
-        if expression.key not in self._filters:
-            for name in expression.columns:
-                self.column(name)
-            name = f"sfumato_where_{len(self._filters)}"
-            while name in self._table.names:
-                name += "_"
-            self._table.derive(name, expression)
-            about = ", ".join(expression.columns)
-            condition = Condition(name, Matches(), expression.words, about=about)
-            condition.matches.require(self._table.column(name))
-            self._filters[expression.key] = condition
-        return self._filters[expression.key]
+        """A condition on several columns."""
+        for name in expression.columns:
+            self.column(name)
+        condition = Condition(Filter(expression), Matches(), expression.words)
+        condition.matches.require(self._table.column(condition.column))
+        return condition
 
     def _bounded_groups(self, most: object) -> int | None:
         if most is None:
@@ -211,7 +202,7 @@ class Dataset:
         >>> data.part(by=["team"], key=("red",))
         Part(changes=2, among=(('team', 'red'),))
         """
-        among = tuple((each.about or each.column, each.words) for each in self.conditions(where))
+        among = tuple((each.about, each.words) for each in self.conditions(where))
         names = read_by(by)
         if key is not None:
             among += self._group(names, key)
@@ -245,9 +236,12 @@ class Dataset:
 
     def facts(self, where: Where = None) -> dict[str, Any]:
         """All public facts that decide which rows count, exactly, in JSON's types."""
-        conditions = [[condition.column, *condition.matches.facts()] for condition in self.conditions(where)]
-        if isinstance(where, Expression):
-            conditions = [["expression", where.facts()]]
+        conditions = [
+            ["expression", where.facts()]
+            if isinstance(where, Expression)
+            else [condition.column, *condition.matches.facts()]
+            for condition in self.conditions(where)
+        ]
         facts: dict[str, Any] = {"unit": self.unit, "rows_per_unit": self.rows_per_unit, "where": conditions}
         if self.groups_per_unit is not None:
             facts["groups_per_unit"] = self.groups_per_unit
@@ -261,8 +255,8 @@ class Dataset:
             return (self._filter(where),)
         conditions = read_conditions({} if where is None else where)
         for condition in conditions:
-            column = self.column(condition.column)
-            check_condition(condition, column, self.field(condition.column).categories)
+            column = self.column(condition.about)
+            check_condition(condition, column, self.field(condition.about).categories)
         return conditions
 
     @property

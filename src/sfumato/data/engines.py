@@ -6,6 +6,7 @@ group-by. Errors of engines quote data and plans, so none of them gets out of he
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.data.key_sets import ROWS, KeySet, Told, grouped
@@ -23,6 +24,9 @@ _SET = "sfumato_set"
 _FRAME = "sfumato_frame"
 # The number of a grouping set is a 64-bit integer.
 _MOST_KEYS = 60
+# Engines work for one thread at a time: relations of DuckDB share a connection, which takes one statement at
+# a time, and filters of warnings belong to the whole process. Within a statement an engine uses all cores.
+_ENGINES = RLock()
 
 
 def engine_name(frame: "nw.LazyFrame[Any]") -> str:
@@ -34,7 +38,7 @@ def engine_name(frame: "nw.LazyFrame[Any]") -> str:
 def guarded(frame: "nw.LazyFrame[Any]", work: Callable[[], T]) -> T:
     """What some work of the engine gives; whatever it raises is told by its kind alone."""
     try:
-        with warnings.catch_warnings():
+        with _ENGINES, warnings.catch_warnings():
             # Engines warn of versions and types; a warning may quote what it met.
             warnings.simplefilter("ignore")
             return work()
@@ -143,8 +147,11 @@ def _apart(table: Any, keys: Sequence[str], sets: Sequence[KeySet]) -> "list[nw.
     return found
 
 
-def exact_text(frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
-    """The frame with its text compared letter by letter: a collation would take two people for one."""
+def exact_text(frame: "nw.LazyFrame[Any]", given: Sequence[str]) -> "nw.LazyFrame[Any]":
+    """The frame with its text compared letter by letter: a collation would take two people for one.
+
+    `given` has the names that users know the columns by.
+    """
     import narwhals as nw
 
     engine, native = engine_name(frame), frame.to_native()
@@ -160,8 +167,8 @@ def exact_text(frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
         exact: nw.LazyFrame[Any] = nw.from_native(native.project(", ".join(wanted)))
         return exact
     if engine == "spark":
-        kinds = {each.name: getattr(each.dataType, "collation", "UTF8_BINARY") for each in native.schema}
-        if collated := sorted(name for name, kind in kinds.items() if kind != "UTF8_BINARY"):
+        kinds = [getattr(each.dataType, "collation", "UTF8_BINARY") for each in native.schema]
+        if collated := sorted(n for n, kind in zip(given, kinds, strict=True) if kind != "UTF8_BINARY"):
             raise NotSupported(f"text must be without a collation, got columns {collated[:5]}: cast them")
     return frame
 

@@ -39,6 +39,16 @@ def _require_columns(listing: Listing, fields: Mapping[str, Field], names: Seque
             raise no_such_column(listing.shown, name, known)
 
 
+def _require_apart(listing: Listing, names: Sequence[str]) -> None:
+    """Refuse names that DuckDB and Spark take for one, and so rename, or read one column for another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            words = f"has columns whose names differ in case alone, {other!r} and {name!r}"
+            raise FileFault(listing.shown, "duplicate column", f"{words}: rename one, or use engine='polars'")
+
+
 def _key_kinds(listing: Listing, fields: Mapping[str, Field]) -> dict[str, FileKind]:
     """The kinds of the needed keys of partitions; their values are text, in the names of folders."""
     found: dict[str, FileKind] = {}
@@ -55,6 +65,8 @@ def lazy_stored(listing: Listing, fields: Mapping[str, Field], engine: EngineNam
     types = [file_types(piece.source) for piece in listing.pieces]
     require_same(listing, [tuple(each) for each in types])
     _require_columns(listing, fields, tuple(types[0]))
+    if engine != "polars":
+        _require_apart(listing, (*types[0], *listing.keys))
     keys = _key_kinds(listing, fields)
     plain = listing.holds == "parquet" and bool(keys) and listing.keys_are_plain
     forms: dict[tuple[Any, ...], list[Piece]] = defaultdict(list)

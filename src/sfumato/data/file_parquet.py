@@ -86,9 +86,11 @@ def is_wide(stored: "pl.DataType") -> bool:
 
 def _as_declared(shown: str, name: str, stored: "pl.DataType", field: Field) -> "pl.Expr":
     import polars as pl
+    from polars import selectors
 
     kind = kind_as_declared(shown, name, stored, field)
-    column = pl.col(name)
+    # `pl.col` reads names such as `^x$` as patterns.
+    column = selectors.by_name(name)
     if kind == "text" and field.categories:
         return sorted_out(column.cast(pl.String), field)
     dated = kind in ("date", "datetime") and stored != pl.Null

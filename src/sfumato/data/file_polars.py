@@ -54,13 +54,16 @@ class PolarsScanner:
 
     def read(self, frame: Any, wanted: Sequence[Wanted], said: Mapping[str, str | None]) -> Any:
         import polars as pl
+        from polars import selectors
 
         types = polars_types()
         # A selection of constants alone would have a single row.
         frame = frame.with_columns(pl.lit(value, dtype=pl.String).alias(key) for key, value in said.items())
         made = []
         for each in wanted:
-            cell, dtype = pl.col(each.place), types.get(each.kind, pl.String)
+            # `pl.col` reads names such as `^x$` as patterns.
+            cell: pl.Expr = selectors.by_name(each.place)
+            dtype = types.get(each.kind, pl.String)
             if each.how == "cell":
                 cell = cell_value(cell, each.kind)
             elif each.how not in ("keep", "zoned"):

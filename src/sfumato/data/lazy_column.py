@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.data.column import Category
+from sfumato.data.conditions import ColumnRef
 from sfumato.data.count_requests import CellRequest, Refinement, TallyRequest
 from sfumato.data.counts import NullRule, Sums
 from sfumato.data.engine_column import EngineColumn
@@ -39,13 +40,15 @@ class LazyColumn(EngineColumn):
     def __init__(
         self,
         table: LazyTable,
-        name: str,
+        name: ColumnRef,
         ask: Callable[[Request], Any] | None = None,
         portion: Portion = WHOLE_TABLE,
         group: int = 0,
     ) -> None:
         stored = table.stored(name)
-        facts = {"name": name, "kind": stored.kind, "nullable": stored.nullable, "reads": stored.reads}
+        # Of a filter, which is not asked for by name, only the public facts are needed.
+        called = name if isinstance(name, str) else name.expression.words
+        facts = {"name": called, "kind": stored.kind, "nullable": stored.nullable, "reads": stored.reads}
         held = {"_table": table, "_ask": ask, "_portion": portion, "_group": group, "_counted": None}
         for fact, value in {**facts, **held, **dict.fromkeys(_READERS)}.items():
             object.__setattr__(self, fact, value)

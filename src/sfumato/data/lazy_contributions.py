@@ -44,7 +44,7 @@ def bounded(frame: "nw.LazyFrame[Any]", ids: str, most: int, key: bytes) -> "nw.
     rows are told apart by all columns that remain. The order of the rows is not kept.
 
     Args:
-        frame: a table in Polars, DuckDB or Spark.
+        frame: a table in Polars, DuckDB or Spark, with plain names such as those of `lazy_names.by_place`.
         ids: the column that tells units apart: integers, text, or reals that are whole numbers.
         most: how many rows of a unit remain.
         key: 32 secret bytes, of `secret_key`; the same key makes the same choice.
@@ -141,8 +141,7 @@ def _derived(key: bytes, use: str, content: Sequence[str]) -> bytes:
     if len(key) != KEY_BYTES:
         raise InvalidParameter(f"key must be {KEY_BYTES} bytes, got {len(key)}")
     told = "".join(f"{len(name)}:{name}" for name in (use, *content))
-    # Names of columns may hold half a surrogate pair.
-    return hashlib.blake2b(told.encode(errors="surrogatepass"), key=key, digest_size=KEY_BYTES).digest()
+    return hashlib.blake2b(told.encode(), key=key, digest_size=KEY_BYTES).digest()
 
 
 def _with_units(
@@ -153,9 +152,9 @@ def _with_units(
 
     dtypes = dict(frame.collect_schema())
     names = [name for name, dtype in dtypes.items() if _is_plain(dtype)]
-    # Spark and DuckDB take names for one that differ in upper and lower case.
-    if taken := sorted(name for name in names if name.lower() in _OWN):
-        raise InvalidParameter(f"columns must have names that are not used inside, got {taken}")
+    # Engines read other names as patterns or paths, and take two for one that differ in case alone.
+    if odd := sorted(name for name in dtypes if not name.isidentifier() or name.lower() in _OWN):
+        raise InvalidParameter(f"columns must have plain names that are not used inside, got {odd[:5]}")
     if ids not in names:
         raise InvalidParameter(f"ids must be a column of integers, text or reals, got {ids!r}")
     unit = whole_or_null(ids, dtypes[ids])

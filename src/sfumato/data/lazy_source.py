@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from sfumato.data.column import Column
-from sfumato.data.conditions import Condition
+from sfumato.data.conditions import ColumnRef, Condition
 from sfumato.data.engines import engine_name, guarded
 from sfumato.data.expressions import Expression
 from sfumato.data.found_keys import lazy_found_keys
@@ -44,6 +45,7 @@ class LazySource:
         self._groups: int | None = None
         # By whether the bits were private: what test bits chose protects nobody.
         self._keys: dict[bool, bytes] = {}
+        self._lock = Lock()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,7 +65,7 @@ class LazySource:
         """Add a column that is computed from others."""
         self._table.derive(name, expression)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: ColumnRef) -> Column:
         """The column with all its rows; its values are not read."""
         return LazyColumn(self._table, name)
 
@@ -78,10 +80,13 @@ class LazySource:
         """The table, to be read after a charge by passes."""
         if self._unit is None:
             return LazyReading(self._table, None)
-        if bits.private not in self._keys:
-            # A choice that protects nobody takes no seeded bits from the draws that follow it.
-            self._keys[bits.private] = secret_key(bits) if bits.private else bytes(KEY_BYTES)
-        return LazyReading(self._table, Units(*self._unit, self._groups, self._keys[bits.private]))
+        # One thread at a time, so that the key is drawn once.
+        with self._lock:
+            if bits.private not in self._keys:
+                # A choice that protects nobody takes no seeded bits from the draws that follow it.
+                self._keys[bits.private] = secret_key(bits) if bits.private else bytes(KEY_BYTES)
+            key = self._keys[bits.private]
+        return LazyReading(self._table, Units(*self._unit, self._groups, key))
 
 
 @dataclass(frozen=True)
@@ -99,11 +104,14 @@ class LazyReading:
 
     def __init__(self, table: LazyTable, units: Units | None) -> None:
         self._table, self._units = table, units
-        frame = table.frame
+        # Rows are chosen by what the table holds, and by ids that are computed from it.
+        self._frame = table.frame
         if units is not None:
-            frame = guarded(frame, lambda: bounded(table.frame, units.ids, units.rows, units.key))
-        # Rows are chosen by what the table holds, before anything is computed from it.
-        self._frame = frame
+            ids = table.inside(units.ids)
+            self._frame = guarded(
+                table.frame,
+                lambda: bounded(table.read(table.frame, [units.ids]), ids, units.rows, units.key),
+            )
         self._bounded: dict[GroupKeys, nw.LazyFrame[Any]] = {}
         self._keys: dict[Hashable, tuple[Sequence[Key], Ints]] = {}
         self.passes = Passes(table, self._frame_of)
@@ -117,10 +125,9 @@ class LazyReading:
             values, most = self._table.keys(groups), units.groups
 
             def chosen() -> "nw.LazyFrame[Any]":
-                frame, held = self._table.read(self._frame, groups.by), self._table.base
-                found = bounded_listed(
-                    frame, units.ids, values, groups.keys, most, units.key, other=groups.other
-                )
+                table, held = self._table, self._table.base
+                frame, ids = table.read(self._frame, [units.ids, *groups.by]), table.inside(units.ids)
+                found = bounded_listed(frame, ids, values, groups.keys, most, units.key, other=groups.other)
                 # What is computed is computed anew for a pass, with all else that it needs.
                 return found.select(*(name for name in found.collect_schema().names() if name in held))
 
@@ -159,17 +166,19 @@ class LazyReading:
         if any(self._table.kind(name) == "unknown" for name in by):
             # A type that holds nulls alone has no keys, and some engines cannot group by it.
             return [], np.zeros(0, dtype=np.int64)
-        portion, units = Portion(tuple(where)), self._units
-        frame = self._table.read(self._frame, {*by, *portion.columns})
-        if units is not None and units.groups is not None:
+        table, portion, units = self._table, Portion(tuple(where)), self._units
+        told_apart = [*by] if units is None else [*by, units.ids]
+        frame = table.read(self._frame, [*told_apart, *portion.columns])
+        keys, ids = [table.inside(name) for name in by], None if units is None else table.inside(units.ids)
+        if units is not None and ids is not None and units.groups is not None:
             # Rows of no key would take the place of a group.
-            for name in by:
+            for name in keys:
                 frame = frame.filter(~nw.col(name).is_null())
-            frame = bounded_groups(frame, units.ids, by, units.groups, units.key)
-        met = self._table.met(portion)
+            frame = bounded_groups(frame, ids, keys, units.groups, units.key)
+        met = table.met(portion)
         if met is not None:
             frame = frame.filter(met)
-        for listed in self._table.keys(GroupKeys(tuple(by), among)) if among is not None else ():
+        for listed in table.keys(GroupKeys(tuple(by), among)) if among is not None else ():
             frame = frame.filter(~listed.is_null())
-        ids = None if units is None else units.ids
-        return lazy_found_keys(frame, by, self._table.dtypes, ids, least)
+        dtypes = {table.inside(name): table.dtypes[name] for name in told_apart}
+        return lazy_found_keys(frame, keys, dtypes, ids, least)

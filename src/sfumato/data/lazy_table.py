@@ -1,7 +1,8 @@
 """A table that an engine holds: its public types, and the expressions by which its columns are read there.
 
 Every expression is the same sequence of float64 operations that a column in memory goes through, so that all
-engines count the same. None of them can raise for what the data hold.
+engines count the same. None of them can raise for what the data hold. Columns are asked for by the names that
+the table was given; the engine knows them by names of our own (data/lazy_names.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sfumato.data import stored_types
 from sfumato.data.codes import WHOLE_LIMIT
 from sfumato.data.column import Category, Kind
+from sfumato.data.conditions import ColumnRef, Filter
 from sfumato.data.engines import count_rows, engine_name, exact_text, guarded, null_columns
 from sfumato.data.expression_frames import with_expressions
-from sfumato.data.expression_kinds import bind
+from sfumato.data.expression_kinds import NUMBERS, bind
 from sfumato.data.expressions import Expression
+from sfumato.data.lazy_names import by_place, derived_name, filter_name, stored_name
 from sfumato.data.matches import Matches
+from sfumato.data.memory_table import DISTINCT
 from sfumato.data.portion import GroupKeys, Portion
 from sfumato.errors import SchemaMismatch
 
@@ -23,72 +27,76 @@ if TYPE_CHECKING:
 
 # What a row counts as that is not asked about, and one without a value.
 OUTSIDE, NULL = -2, -1
-OWN = "sfumato_"
+# Engines that tell the instants of a datetime with a time zone.
+_WITH_ZONES = ("polars", "duckdb", "spark")
 
 
 class LazyTable:
     """A lazy frame of private data with the public kinds of its columns; no row leaves the engine."""
 
     def __init__(self, frame: "nw.LazyFrame[Any]") -> None:
-        self.frame = guarded(frame, lambda: exact_text(frame))
-        self.dtypes: Mapping[str, Any] = dict(guarded(frame, frame.collect_schema))
-        # Columns on the way have such names: one of the table would be taken for another.
-        if taken := sorted(name for name in self.dtypes if name.casefold().startswith(OWN)):
-            raise SchemaMismatch(
-                f"columns of a table in an engine must not begin with {OWN!r}, got {taken[:5]}"
-            )
+        placed, given = guarded(frame, lambda: by_place(frame))
+        if len(set(given)) < len(given):
+            raise SchemaMismatch(DISTINCT)
+        self.frame = guarded(placed, lambda: exact_text(placed, given))
+        self._inside = {name: stored_name(place) for place, name in enumerate(given)}
+        self.base = frozenset(self._inside.values())
+        types = guarded(placed, placed.collect_schema)
+        self.dtypes: Mapping[str, Any] = {name: types[inside] for name, inside in self._inside.items()}
         self.engine = engine_name(frame)
-        self._nulls = guarded(frame, lambda: null_columns(frame))
+        nulls = guarded(placed, lambda: null_columns(placed))
+        self._nulls = frozenset(name for name, inside in self._inside.items() if inside in nulls)
         self._derived: dict[str, Expression] = {}
         self._rows: int | None = None
 
-    @property
-    def base(self) -> frozenset[str]:
-        """The names of the columns that the engine holds."""
-        return frozenset(self.dtypes) - frozenset(self._derived)
+    def inside(self, name: ColumnRef) -> str:
+        """What the engine calls a column; one that is computed has to be added by `read`."""
+        return filter_name(name) if isinstance(name, Filter) else self._inside[name]
 
     def derive(self, name: str, expression: Expression) -> None:
-        """Add a column that is computed from others, by the engine."""
+        """Add a column that is computed from others, by the engine; before the first question."""
+        self.dtypes = {**self.dtypes, name: self._computed_type(expression, f"the derived column {name!r}")}
+        self._inside[name] = derived_name(len(self._derived))
+        self._derived[name] = expression
+
+    def _computed_type(self, expression: Expression, what: str) -> Any:
         import narwhals as nw
 
-        flag = bind(expression, self.kinds).is_flag
-        self._derived[name] = expression
-        self.dtypes = {**self.dtypes, name: nw.Boolean() if flag else nw.Float64()}
+        bound = bind(expression, self._kinds(expression.columns))
+        # Refused here and not when it is computed, which is after the charge.
+        bound.require(*NUMBERS, "boolean", "unknown", what=f"{what} = {expression.words}")
+        return nw.Boolean() if bound.is_flag else nw.Float64()
 
-    @property
-    def kinds(self) -> dict[str, str]:
+    def _kinds(self, names: Iterable[str]) -> dict[str, str]:
         """The kinds of columns as expressions know them: dates apart from numbers."""
-        found: dict[str, str] = {}
-        for name, dtype in self.dtypes.items():
-            try:
-                stored = stored_types.stored(name, dtype, empty=name in self._nulls)
-            except SchemaMismatch:
-                continue  # of a type that holds no values: an expression about it is refused
-            found[name] = stored.kind if stored.reads == "number" else stored.reads
-        return found
+        stored = {name: self.stored(name) for name in names}
+        return {name: each.kind if each.reads == "number" else each.reads for name, each in stored.items()}
 
-    def read(self, frame: "nw.LazyFrame[Any]", names: Iterable[str]) -> "nw.LazyFrame[Any]":
+    def read(self, frame: "nw.LazyFrame[Any]", names: Iterable[ColumnRef]) -> "nw.LazyFrame[Any]":
         """Rows of the table with those of some columns that are computed from others.
 
-        No more than that: each filter of a session is such a column, and plans must not grow by its past.
+        Only these: plans must not grow by the filters of earlier questions.
         """
-        needed = set(names)
-        for name in reversed(self._derived):
-            if name in needed:
-                needed.update(self._derived[name].columns)
+        needed = dict.fromkeys(names)
         # A column may be computed from another one that is, which was added before.
-        levels: dict[str, int] = {}
-        for name, expression in self._derived.items():
+        computed: dict[ColumnRef, Expression] = dict(self._derived.items())
+        computed |= {each: each.expression for each in needed if isinstance(each, Filter)}
+        for name in reversed(computed):
+            if name in needed:
+                needed |= dict.fromkeys(computed[name].columns)
+        levels: dict[ColumnRef, int] = {}
+        for name, expression in computed.items():
             if name in needed:
                 levels[name] = 1 + max((levels.get(used, 0) for used in expression.columns), default=0)
         for level in sorted(set(levels.values())):
+            made = {self.inside(name): computed[name] for name in levels if levels[name] == level}
             frame = with_expressions(
                 frame,
-                {name: self._derived[name] for name in levels if levels[name] == level},
-                self.kinds,
+                made,
+                self._kinds(used for expression in made.values() for used in expression.columns),
                 number=self.number,
-                text=lambda each: stored_types.text(each, self.dtypes[each]),
-                flag=lambda each: stored_types.flag(each, self.dtypes[each]),
+                text=self._text,
+                flag=self._flag,
                 engine=self.engine,
             )
         return frame
@@ -100,9 +108,15 @@ class LazyTable:
             self._rows = count_rows(self.frame)
         return self._rows
 
-    def stored(self, name: str) -> stored_types.Stored:
+    def stored(self, name: ColumnRef) -> stored_types.Stored:
         """The public facts of a column, by its stored type."""
-        return stored_types.stored(name, self.dtypes[name], empty=name in self._nulls)
+        if isinstance(name, Filter):
+            return stored_types.stored(name.key, self._computed_type(name.expression, "the condition"))
+        found = stored_types.stored(name, self.dtypes[name], empty=name in self._nulls)
+        if found.reads == "datetime" and self.engine not in _WITH_ZONES:
+            # Some of these cannot be read, which is said by the name that the user knows.
+            stored_types.number(name, self.dtypes[name], self.engine)
+        return found
 
     def kind(self, name: str) -> Kind:
         """The public kind of a column."""
@@ -114,12 +128,21 @@ class LazyTable:
 
         if name in self._nulls:
             return nw.lit(None, dtype=nw.Float64)
-        return stored_types.number(name, self.dtypes[name], self.engine)
+        return stored_types.number(self.inside(name), self.dtypes[name], self.engine)
+
+    def _text(self, name: str) -> "nw.Expr":
+        return stored_types.text(self.inside(name), self.dtypes[name])
+
+    def _flag(self, name: ColumnRef) -> "nw.Expr":
+        import narwhals as nw
+
+        dtype = nw.Boolean() if isinstance(name, Filter) else self.dtypes[name]
+        return stored_types.flag(self.inside(name), dtype)
 
     def present(self, name: str) -> "nw.Expr":
         """Whether a row has a value."""
         if self.kind(name) == "text":
-            return ~stored_types.text(name, self.dtypes[name]).is_null()
+            return ~self._text(name).is_null()
         return ~self.number(name).is_null()
 
     def listed(self, name: str, categories: Sequence[Category]) -> "nw.Expr":
@@ -130,33 +153,33 @@ class LazyTable:
             return nw.lit(None, dtype=nw.String)
         kind, dtype = self.kind(name), self.dtypes[name]
         if kind == "text":
-            value = stored_types.text(name, dtype)
+            value = self._text(name)
             held: list[Any] = [category for category in categories if type(category) is str]
         elif kind == "boolean":
-            value = stored_types.flag(name, dtype)
+            value = self._flag(name)
             held = [category for category in categories if type(category) is bool]
         elif kind == "real" or dtype in (nw.UInt64, nw.Int128, nw.UInt128):
             value = self.number(name)
             held = [category for category in categories if type(category) is int]
             # A real holds its categories, which are at most 2**53 in size; wider integers are told by digits.
             if kind != "real" and any(abs(category) >= WHOLE_LIMIT for category in held):
-                value, held = nw.col(name).cast(nw.String), [str(category) for category in held]
+                value, held = nw.col(self.inside(name)).cast(nw.String), [str(category) for category in held]
                 return nw.when(value.is_in(held)).then(value)
             found = nw.when(value.is_in([float(category) for category in held])).then(value)
             return found.cast(nw.Int64)
         else:
-            value = nw.col(name).cast(nw.Int64)
+            value = nw.col(self.inside(name)).cast(nw.Int64)
             held = [c for c in categories if type(c) is int and -(2**63) <= c < 2**63]
         return nw.when(value.is_in(held)).then(value)
 
-    def matching(self, name: str, matches: Matches) -> "nw.Expr":
+    def matching(self, name: ColumnRef, matches: Matches) -> "nw.Expr":
         """Whether a row meets a condition; a null never does."""
         import narwhals as nw
 
-        if matches.equals:
-            return ~self.listed(name, matches.equals).is_null()
+        if isinstance(name, Filter) or (not matches.equals and matches.between is None):
+            return self._flag(name).fill_null(False)
         if matches.between is None:
-            return stored_types.flag(name, self.dtypes[name]).fill_null(False)
+            return ~self.listed(name, matches.equals).is_null()
         low, high = matches.between
         number = self.number(name)
         return ((number >= nw.lit(low)) & (number <= nw.lit(high))).fill_null(False)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
-from sfumato.data.conditions import Condition
+from sfumato.data.conditions import ColumnRef, Condition, Filter
 from sfumato.data.expression_values import derived
 from sfumato.data.expressions import Expression
 from sfumato.data.groups import Key
@@ -53,16 +53,20 @@ class MemoryTable:
         """Add a column that is computed from others."""
         self._derived[name] = expression
 
-    def column(self, name: str) -> Column:
+    def column(self, name: ColumnRef) -> Column:
         """The column with all its rows, admitted by its type; its values are not read."""
+        if isinstance(name, Filter):
+            # Of one question: kept here, those of all questions would add up.
+            return self._computed(name.expression, name.expression.words)
         if name not in self._admitted:
             made = self._derived.get(name)
-            if made is None:
-                self._admitted[name] = admit(self._columns[name], name)
-            else:
-                used = {each: self.column(each) for each in made.columns}
-                self._admitted[name] = derived(made, used, name)
+            self._admitted[name] = (
+                admit(self._columns[name], name) if made is None else self._computed(made, name)
+            )
         return self._admitted[name]
+
+    def _computed(self, made: Expression, name: str) -> Column:
+        return derived(made, {each: self.column(each) for each in made.columns}, name)
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed hash of some of the content."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.data.conditions import Condition
+from sfumato.data.conditions import ColumnRef, Condition
 from sfumato.data.groups import Key
 from sfumato.grid import Ints
 
@@ -83,7 +83,7 @@ class Portion:
     groups: GroupKeys = GroupKeys()
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[ColumnRef, ...]:
         """The columns that tell which rows these are.
 
         >>> Portion(groups=GroupKeys(("team",), (("red",),))).columns
