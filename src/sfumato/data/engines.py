@@ -4,15 +4,14 @@ Whatever narwhals wraps as a lazy frame works; an engine that is not named here 
 group-by. Errors of engines quote data and plans, so none of them gets out of here.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.data.key_sets import ROWS, KeySet, Told, grouped
 from sfumato.data.merging import merged, told_by
 from sfumato.data.polars_batches import by_polars
 from sfumato.data.rounds import Unanswered
+from sfumato.data.warning_filters import all_warnings
 from sfumato.errors import EngineFault, NotSupported, SfumatoError
 
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ _SET = "sfumato_set"
 _FRAME = "sfumato_frame"
 # The number of a grouping set is a 64-bit integer.
 _MOST_KEYS = 60
-# Engines work for one thread at a time: relations of DuckDB share a connection, which takes one statement at
-# a time, and filters of warnings belong to the whole process. Within a statement an engine uses all cores.
-_ENGINES = RLock()
 
 
 def engine_name(frame: "nw.LazyFrame[Any]") -> str:
@@ -38,9 +34,9 @@ def engine_name(frame: "nw.LazyFrame[Any]") -> str:
 def guarded(frame: "nw.LazyFrame[Any]", work: Callable[[], T]) -> T:
     """What some work of the engine gives; whatever it raises is told by its kind alone."""
     try:
-        with _ENGINES, warnings.catch_warnings():
-            # Engines warn of versions and types; a warning may quote what it met.
-            warnings.simplefilter("ignore")
+        # Engines warn of versions and types; a warning may quote what it met. One thread at a time is needed by
+        # DuckDB as well: its relations share a connection, which takes one statement at a time.
+        with all_warnings("ignore"):
             return work()
     except (KeyboardInterrupt, SystemExit, GeneratorExit, SfumatoError, Unanswered):
         raise

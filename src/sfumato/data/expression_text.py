@@ -2,12 +2,12 @@
 
 import ast
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sfumato.checks import shown
 from sfumato.data.expressions import MAX_DEPTH, Expression, as_expression, col, when
+from sfumato.data.warning_filters import all_warnings
 from sfumato.errors import InvalidParameter
 
 MAX_LENGTH = 10_000
@@ -120,8 +120,7 @@ def _scan(source: str, shift: int) -> None:
 def _tree(source: str, shift: int) -> ast.expr:
     place = 0
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with all_warnings("error"):
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         place = max((error.offset or 1) - 1, 0)

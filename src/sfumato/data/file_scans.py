@@ -1,6 +1,5 @@
 """What an engine does with files: scans that are lazy tables, of which nothing is collected but counts."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
@@ -8,6 +7,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from sfumato.data.file_faults import FileFault
 from sfumato.data.file_listing import Piece
 from sfumato.data.file_types import FileKind
+from sfumato.data.warning_filters import all_warnings
 from sfumato.errors import SfumatoError
 
 T = TypeVar("T")
@@ -69,9 +69,8 @@ def place(index: int) -> str:
 def guarded(fault: FileFault, work: Callable[[], T]) -> T:
     """What some work of an engine gives; whatever it raises becomes the fault."""
     try:
-        with warnings.catch_warnings():
-            # Engines warn of versions and types; a warning may quote what it met.
-            warnings.simplefilter("ignore")
+        # Engines warn of versions and types; a warning may quote what it met.
+        with all_warnings("ignore"):
             return work()
     except (SfumatoError, KeyboardInterrupt, SystemExit, MemoryError):
         raise

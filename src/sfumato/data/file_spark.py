@@ -5,7 +5,6 @@ import operator
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from sfumato.data.file_faults import FileFault
 from sfumato.data.file_listing import Piece
 from sfumato.data.file_scans import Lines, Wanted, place
 from sfumato.data.file_types import FileKind
+from sfumato.data.warning_filters import all_warnings
 from sfumato.errors import EngineFault, MissingExtra
 
 _TYPES = {"integer": "long", "real": "double", "boolean": "boolean", "text": "string"}
@@ -44,9 +44,8 @@ _MARKS = re.compile(r"[*?\[\]{}\\^]")
 
 def spark_session() -> Any:
     """The active session of Spark, that of the server in SPARK_REMOTE, or a local one with all cores."""
-    with warnings.catch_warnings():
-        # It warns of versions of other packages, and some of its modules take that for a missing package.
-        warnings.simplefilter("ignore")
+    # It warns of versions of other packages, and some of its modules take that for a missing package.
+    with all_warnings("ignore"):
         return _session()
 
 
