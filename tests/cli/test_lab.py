@@ -14,6 +14,7 @@ from tests.cli.running import called, started
 from tests.lab.small_figures import ALL, BROKEN, FAILING, GOOD, HOSTILE, LONG
 
 import sfumato
+from sfumato import whole_files
 from sfumato.lab import figures, gallery_page
 from sfumato.lab import gallery as gallery_module
 from sfumato.lab.errata import ERRATA
@@ -234,10 +235,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_comput
     assert (status, printed) == (2, "")
     assert "is a file; -o names the folder to write to" in complained
 
-    def read_only(self, content):
-        raise OSError(errno.EROFS, "Read-only file system", str(self))
+    def read_only(path, mode):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
 
-    monkeypatch.setattr(Path, "write_bytes", read_only)
+    monkeypatch.setattr(whole_files, "_create", read_only)
     status, printed, complained = called("lab", *command, "-o", tmp_path / "new", "--quick")
     assert (status, printed) == (2, "")
     assert "read-only file system" in complained
