@@ -12,7 +12,7 @@ from sfumato import whole_files
 from sfumato.cli.outputs import folder_for, write_new
 from sfumato.cli.status import Refused
 from sfumato.lab.cache import Cache
-from sfumato.whole_files import holds, replacement, require_writable, write_file
+from sfumato.whole_files import holds, read_file, replacement, require_writable, write_file
 
 SOURCE = Path(sf.__file__).parent
 
@@ -96,6 +96,9 @@ def test_only_a_regular_file_holds_a_content(folder, victim):
     (folder / "file").write_bytes(b"precious")
     found = {path.name for path in folder.iterdir() if holds(path, b"precious")}
     assert found == {"file"}
+    for name in ("pipe", "link", "endless"):
+        with pytest.raises(OSError, match="Not a regular file"):
+            read_file(folder / name)
 
 
 def test_a_link_in_the_way_is_replaced_by_force_alone(folder, victim):

@@ -6,6 +6,7 @@ link points to stays as it was. A folder that is itself a link is used: whoever 
 """
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -59,12 +60,24 @@ def require_writable(folder: Path) -> None:
 
 
 def holds(path: Path, content: bytes) -> bool:
-    """Whether `path` is a regular file with this content; no link is followed and no pipe waited for."""
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return False
+    """Whether `path` is a regular file with this content."""
+    with contextlib.suppress(OSError):
+        return read_file(path) == content
+    return False
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a regular file; OSError for a link, a pipe or a device, which may have no end."""
+    # Looked at first because opening a device can do something, and again because it may be another one now.
+    _require_regular(path, path.lstat())
     with open(path, "rb", opener=_unfollowed) as file:
-        found = os.fstat(file.fileno())
-        return stat.S_ISREG(found.st_mode) and found.st_size == len(content) and file.read() == content
+        _require_regular(path, os.fstat(file.fileno()))
+        return file.read()
+
+
+def _require_regular(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
 
 
 def _unfollowed(path: str, flags: int) -> int:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import polars as pl
 import pytest
@@ -105,3 +106,16 @@ def test_errors_show_escape_sequences_as_text(home, capsys):
 def test_styles_of_our_own_reach_a_terminal(capsys):
     output.Output(force_terminal=True).print(Text("a\x1b[31mb", style="bold"))
     assert capsys.readouterr().out == "\x1b[1ma\\x1b[31mb\x1b[0m\n"
+
+
+@pytest.mark.parametrize("name", ["release.json", "results.csv"])
+def test_a_planted_link_or_pipe_stops_a_release_before_the_charge(keys, without_charts, name):
+    (keys / "victim").write_bytes(b"precious")
+    for place, plant in (("links", lambda path: path.symlink_to(keys / "victim")), ("pipes", os.mkfifo)):
+        (keys / place).mkdir()
+        plant(keys / place / name)
+        status, _, complained = called("release", "plan.toml", "-o", place)
+        assert (status, "nothing was charged" in complained) == (2, True)
+    assert called("release", "plan.toml", "-o", "links", "--force")[0] == 0
+    assert (keys / "victim").read_bytes() == b"precious"
+    assert not (keys / "links" / name).is_symlink()

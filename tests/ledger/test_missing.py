@@ -50,7 +50,9 @@ def lose(url):
 def everything(*folders):
     """All files and folders, with what is in them."""
     return {
-        path: path.read_bytes() if path.is_file() else None for folder in folders for path in folder.rglob("*")
+        path: path.read_bytes() if path.is_file() else None
+        for folder in folders
+        for path in folder.rglob("*")
     }
 
 
@@ -74,9 +76,7 @@ def test_a_dropped_and_recreated_database_is_a_missing_ledger(postgres_server):
     url = postgres_server.database()
     spent(url, None)
     name = read_url(url).database
-    postgres_server.run(
-        f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name} TEMPLATE template0"
-    )
+    postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name} TEMPLATE template0")
     with pytest.raises(sf.LedgerUnavailable, match=MISSING):
         sf.SqlLedger(url)
     # However the server is addressed.
@@ -151,7 +151,12 @@ def test_a_ledger_is_found_missing_however_its_path_is_spelled(tmp_path, monkeyp
     assert (tmp_path / "link.db").is_symlink()
     lose(folder / "ledger.db")
     monkeypatch.chdir(folder)
-    for place in ("ledger.db", tmp_path / "link" / "ledger.db", tmp_path / "link.db", "sqlite:///./ledger.db"):
+    for place in (
+        "ledger.db",
+        tmp_path / "link" / "ledger.db",
+        tmp_path / "link.db",
+        "sqlite:///./ledger.db",
+    ):
         with pytest.raises(sf.LedgerUnavailable, match=MISSING):
             sf.SqlLedger(place)
 

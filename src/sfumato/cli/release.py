@@ -24,7 +24,7 @@ from sfumato.cli.status import UNWRITTEN, Refused
 from sfumato.errors import MissingExtra, SfumatoError
 from sfumato.release import printable
 from sfumato.safe_text import csv_bytes
-from sfumato.whole_files import write_file
+from sfumato.whole_files import read_file, write_file
 
 EXAMPLES = each_line(
     "Examples:",
@@ -190,7 +190,7 @@ def _refuse_other(folder: Path, request: str) -> None:
     if not there:
         return
     try:
-        same = json.loads(source.read_bytes())["request"] == request
+        same = json.loads(read_file(source))["request"] == request
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         same = False
     if not same:

@@ -21,7 +21,7 @@ from sfumato.lab.gallery_page import INDEX, STATEMENTS, Plate
 from sfumato.lab.runs import subjects_of
 from sfumato.processes import results
 from sfumato.safe_text import csv_bytes
-from sfumato.whole_files import write_file
+from sfumato.whole_files import read_file, write_file
 
 SCHEMA = 1
 EFFORTS = {"full": FULL, "quick": QUICK}
@@ -254,7 +254,7 @@ def _task(figure: Figure, mode: Mode, effort: Effort) -> Callable[[], Any]:
 
 
 def _own_page(index: Path) -> None:
-    if index.exists() and gallery_page.GENERATOR not in index.read_text("utf-8", "replace"):
+    if os.path.lexists(index) and gallery_page.GENERATOR.encode() not in read_file(index):
         raise InvalidParameter(f"folder must not hold the page of something else, got {shown(str(index))}")
 
 
