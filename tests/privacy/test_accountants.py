@@ -18,7 +18,14 @@ from sfumato.privacy.accountants import (
 from sfumato.privacy.calibration import gaussian_sigma_squared, laplace_scale
 from sfumato.privacy.conversions import zcdp_epsilon
 from sfumato.privacy.definitions import ZCDP, Amount, ApproxDP, PureDP
-from sfumato.privacy.events import ComposedEvent, FreeEvent, GaussianEvent, LaplaceEvent, PureEvent
+from sfumato.privacy.events import (
+    ComposedEvent,
+    FreeEvent,
+    GaussianEvent,
+    GaussianVectorEvent,
+    LaplaceEvent,
+    PureEvent,
+)
 
 decimals = st.decimals(min_value=Decimal("1e-9"), max_value=Decimal("1e3"), allow_nan=False, places=9).filter(
     bool
@@ -158,10 +165,11 @@ def test_a_cost_that_does_not_cover_the_event_is_refused(cap, event, cost):
 def test_calibrated_noise_is_accepted_at_its_budget_and_less_noise_is_not(budget, shift, coordinates):
     sigma_squared = gaussian_sigma_squared(budget, sensitivity_squared=shift**2, coordinates=coordinates)
     accountant = SummedAccountant(budget)
-    less = GaussianEvent(shift**2, sigma_squared * Fraction(97, 100), coordinates)
+    kind = GaussianEvent if coordinates == 1 else GaussianVectorEvent
+    less = kind(shift**2, sigma_squared * Fraction(97, 100), coordinates)
     with pytest.raises(InvalidParameter, match="cost must cover"):
         accountant.charge(less, budget)
-    accountant.charge(GaussianEvent(shift**2, sigma_squared, coordinates), budget)
+    accountant.charge(kind(shift**2, sigma_squared, coordinates), budget)
     assert accountant.remaining == Amount()
 
 

@@ -122,8 +122,8 @@ def test_vectors_on_a_fine_lattice_need_no_more_than_the_continuous_noise(epsilo
     assert reached <= delta
 
 
-def test_vectors_on_a_coarse_lattice_fall_back_on_zcdp():
-    found = gaussian_sigma_squared(ApproxDP(2, 1e-5), sensitivity_squared=2, coordinates=2)
+def test_vectors_that_follow_earlier_noise_fall_back_on_zcdp_on_a_coarse_lattice():
+    found = gaussian_sigma_squared(ApproxDP(2, 1e-5), sensitivity_squared=2, coordinates=2, one_vector=False)
     assert found == pytest.approx(2 / (2 * zcdp_rho(2, 1e-5)), rel=1e-6)
 
 
@@ -132,7 +132,7 @@ def test_vectors_on_a_coarse_lattice_fall_back_on_zcdp():
 @pytest.mark.parametrize(("square", "coordinates"), [(2, 2), (3, 3), (50, 2)])
 def test_what_falls_back_on_zcdp_is_checked_against_its_curve_too(epsilon, delta, square, coordinates):
     found = gaussian_sigma_squared(
-        ApproxDP(epsilon, delta), sensitivity_squared=square, coordinates=coordinates
+        ApproxDP(epsilon, delta), sensitivity_squared=square, coordinates=coordinates, one_vector=False
     )
     if found >= square / (2 * zcdp_rho(epsilon, delta)) * Fraction(999_999, 1_000_000):
         assert zcdp_delta(square / (2 * found), epsilon) <= delta

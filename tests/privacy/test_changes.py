@@ -14,6 +14,7 @@ from sfumato.privacy import (
     ConcentratedEvent,
     FreeEvent,
     GaussianEvent,
+    GaussianVectorEvent,
     LaplaceEvent,
     PureDP,
     PureEvent,
@@ -31,7 +32,8 @@ APPROX = ApproxEvent(0.1, 1e-6, "partition-selection")
 EVENTS = {
     "laplace": (LaplaceEvent(3, Fraction(7, 2)), LaplaceEvent(12, Fraction(7, 2))),
     "gaussian": (GaussianEvent(9, 5, 1), GaussianEvent(144, 5, 4)),
-    "gaussian vector": (GaussianEvent(2, 5, 2), GaussianEvent(32, 5, 8)),
+    "gaussian rounds": (GaussianEvent(2, 5, 2), GaussianEvent(32, 5, 8)),
+    "gaussian vector": (GaussianVectorEvent(2, 5, 2), GaussianVectorEvent(32, 5, 8)),
     "bounded": (BoundedNoiseEvent(1, 124, 2, 10), BoundedNoiseEvent(4, 124, 2, 10)),
     "approx": (APPROX, for_changes(APPROX, 4)),
     "pure": (PureEvent(0.1, "exponential"), PureEvent(0.4, "exponential")),

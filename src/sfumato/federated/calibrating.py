@@ -17,7 +17,7 @@ from sfumato.privacy import ZCDP, ApproxDP, Neighbours, check_neighbours, zcdp_r
 from sfumato.privacy.calibration import MIN_DELTA
 from sfumato.privacy.conversions import log_fraction
 from sfumato.privacy.events import GaussianEvent, flatten
-from sfumato.privacy.gaussian import MAX_EPSILON, Part, log_vector_delta
+from sfumato.privacy.gaussian import MAX_EPSILON, Part, log_parts_delta
 
 MAX_ROUNDS = 10**6
 # Multipliers are rounded up to this many significant bits: a millionth more noise.
@@ -37,7 +37,7 @@ def affordable(aggregator: Aggregator, budget: ApproxDP | ZCDP, rounds: int) -> 
         for event in flatten([aggregator.event])
         if isinstance(event, GaussianEvent)
     ]
-    return log_vector_delta(budget.epsilon, parts) <= log_fraction(budget.delta) - _MARGIN
+    return log_parts_delta(budget.epsilon, parts) <= log_fraction(budget.delta) - _MARGIN
 
 
 def most_rounds(aggregator: Aggregator, budget: ApproxDP | ZCDP) -> int:

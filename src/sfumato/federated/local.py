@@ -97,6 +97,7 @@ class LocalNoise:
             self.budget,
             sensitivity_squared=self.rounds * self.sensitivity_squared,
             coordinates=self.rounds * self.coordinates,
+            one_vector=False,  # a round follows earlier ones
         )
         return DiscreteGaussian(sigma_squared)
 

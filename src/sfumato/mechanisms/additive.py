@@ -29,14 +29,17 @@ class Sensitivity:
         l1: the largest L1 norm of a change.
         l2_squared: the largest squared L2 norm of a change.
         coordinates: how many coordinates can change at once.
+        one_vector: whether all entries get the same noise; if not, some get larger noise than is calibrated
+            and move as much further.
 
     >>> Sensitivity.scalar(3)
-    Sensitivity(l1=3, l2_squared=9, coordinates=1)
+    Sensitivity(l1=3, l2_squared=9, coordinates=1, one_vector=True)
     """
 
     l1: int
     l2_squared: int
     coordinates: int
+    one_vector: bool = True
 
     def __post_init__(self) -> None:
         keep(self, l1=whole("l1", self.l1, least=0, most=2**200))
@@ -89,5 +92,8 @@ def additive(budget: Budget, sensitivity: Sensitivity, noise: Noise = "auto") ->
 
 def _gaussian(budget: ApproxDP | ZCDP, sensitivity: Sensitivity) -> GaussianMechanism:
     return GaussianMechanism.calibrated(
-        budget, sensitivity_squared=sensitivity.l2_squared, coordinates=sensitivity.coordinates
+        budget,
+        sensitivity_squared=sensitivity.l2_squared,
+        coordinates=sensitivity.coordinates,
+        one_vector=sensitivity.one_vector,
     )

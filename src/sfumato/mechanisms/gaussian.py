@@ -7,7 +7,7 @@ from math import sqrt
 from sfumato.checks import keep, positive, readable, whole
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteGaussian, Law, Shifted
-from sfumato.privacy import ZCDP, ApproxDP, GaussianEvent, gaussian_sigma_squared
+from sfumato.privacy import ZCDP, ApproxDP, GaussianEvent, GaussianVectorEvent, gaussian_sigma_squared
 from sfumato.privacy.events import MAX_COORDINATES
 
 
@@ -20,6 +20,13 @@ class GaussianMechanism:
         apart in L2; approximate DP by the calibration that made it, on the discrete law and never on the
         continuous formula. Proof: docs/proofs/gaussian.md.
 
+    Args:
+        sensitivity_squared: the largest squared L2 norm of a change.
+        sigma_squared: the parameter of the noise on each entry.
+        coordinates: how many entries one record can move.
+        one_vector: whether the data alone fix the vector and all entries get this noise; see
+            `gaussian_sigma_squared`.
+
     References:
         [CKS20].
 
@@ -31,6 +38,7 @@ class GaussianMechanism:
     sensitivity_squared: int
     sigma_squared: Fraction
     coordinates: int
+    one_vector: bool = True
 
     def __post_init__(self) -> None:
         squared = whole("sensitivity_squared", self.sensitivity_squared, least=1, most=2**400)
@@ -39,20 +47,24 @@ class GaussianMechanism:
 
     @classmethod
     def calibrated(
-        cls, budget: ApproxDP | ZCDP, *, sensitivity_squared: int, coordinates: int
+        cls, budget: ApproxDP | ZCDP, *, sensitivity_squared: int, coordinates: int, one_vector: bool = True
     ) -> "GaussianMechanism":
         """The mechanism that costs at most `budget`; `coordinates` is how many one record can move."""
         sigma_squared = gaussian_sigma_squared(
-            budget, sensitivity_squared=sensitivity_squared, coordinates=coordinates
+            budget, sensitivity_squared=sensitivity_squared, coordinates=coordinates, one_vector=one_vector
         )
         return cls(
-            sensitivity_squared=sensitivity_squared, sigma_squared=sigma_squared, coordinates=coordinates
+            sensitivity_squared=sensitivity_squared,
+            sigma_squared=sigma_squared,
+            coordinates=coordinates,
+            one_vector=one_vector,
         )
 
     @property
     def event(self) -> GaussianEvent:
         """What a release costs."""
-        return GaussianEvent(
+        kind = GaussianVectorEvent if self.one_vector and self.coordinates > 1 else GaussianEvent
+        return kind(
             sensitivity_squared=self.sensitivity_squared,
             sigma_squared=self.sigma_squared,
             coordinates=self.coordinates,

@@ -105,7 +105,7 @@ def _scaled(event: Event, count: int) -> Event:
     if isinstance(event, GaussianEvent):
         # Rows of one person may be in different groups, and then move so many more integers.
         square: Fraction = event.sensitivity_squared * count**2
-        return GaussianEvent(square, event.sigma_squared, event.coordinates * count)
+        return type(event)(square, event.sigma_squared, event.coordinates * count)
     if isinstance(event, PureEvent):
         return PureEvent(event.epsilon * count, event.name)
     if isinstance(event, RangeEvent):

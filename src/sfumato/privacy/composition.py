@@ -17,11 +17,12 @@ from sfumato.privacy.events import (
     Event,
     FreeEvent,
     GaussianEvent,
+    GaussianVectorEvent,
     PureEvent,
     flatten,
     scalar_shift,
 )
-from sfumato.privacy.gaussian import MAX_EPSILON, Part, log_scalar_delta, log_vector_delta
+from sfumato.privacy.gaussian import MAX_EPSILON, Part, log_parts_delta, log_scalar_delta, log_vectors_delta
 
 __all__ = ["Composition", "compose"]
 
@@ -222,12 +223,14 @@ def _zcdp_epsilon(events: Sequence[Event], delta: Fraction) -> Fraction:
 
 
 def _gaussian_curve(events: list[GaussianEvent]) -> Callable[[Fraction], float]:
-    """log delta of Gaussian noise as a function of epsilon: exact for one scalar, else the vector bound."""
+    """log delta of Gaussian noise as a function of epsilon: exact for one scalar, else a bound."""
     if len(events) == 1 and events[0].coordinates == 1:
         shift = scalar_shift(events[0].sensitivity_squared)
         return lambda epsilon: log_scalar_delta(epsilon, events[0].sigma_squared, shift)
     parts = [Part(event.sensitivity_squared, event.sigma_squared, event.coordinates) for event in events]
-    return lambda epsilon: log_vector_delta(epsilon, parts)
+    fixed = all(isinstance(event, GaussianVectorEvent) or event.coordinates == 1 for event in events)
+    curve = log_vectors_delta if fixed else log_parts_delta
+    return lambda epsilon: curve(epsilon, parts)
 
 
 def _gaussian_epsilon(events: list[GaussianEvent], delta: Fraction) -> Fraction:

@@ -44,6 +44,7 @@ __all__ = [
     "Event",
     "FreeEvent",
     "GaussianEvent",
+    "GaussianVectorEvent",
     "LaplaceEvent",
     "OneShotEvent",
     "PureEvent",
@@ -96,12 +97,14 @@ class LaplaceEvent(Simple):
 
 @dataclass(frozen=True, repr=False)
 class GaussianEvent(Simple):
-    r"""Discrete Gaussian noise was added to each entry of an integer vector.
+    r"""Discrete Gaussian noise was added to each entry of an integer vector, or of several in turn.
 
     Guarantee:
         :math:`\rho`-zCDP with :math:`\rho = \Delta_2^2 / (2 \sigma^2)`. `coordinates` is how many entries
         one change of a record can move. With one coordinate the shift is a whole number and the exact
-        :math:`\delta(\varepsilon)` is known; with more, zCDP and the bound of docs/proofs/gaussian.md.
+        :math:`\delta(\varepsilon)` is known. With more, a part of the vector may follow earlier noisy parts,
+        and an entry may have larger noise and move as much further; its curve is that of theorems 1 and 3 of
+        docs/proofs/gaussian.md.
 
     Raises:
         InvalidParameter: a field is not positive, or one coordinate with a sensitivity_squared that is
@@ -136,6 +139,25 @@ class GaussianEvent(Simple):
     def rho(self) -> Fraction:
         """The exact zCDP cost."""
         return self.sensitivity_squared / (2 * self.sigma_squared)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class GaussianVectorEvent(GaussianEvent):
+    r"""The same discrete Gaussian noise was added to each entry of one integer vector that the data fix.
+
+    Guarantee:
+        That of a `GaussianEvent`. Its curve is the largest :math:`\delta(\varepsilon)` of all integer shifts
+        of at most `coordinates` entries and a squared L2 norm of at most `sensitivity_squared`:
+        docs/proofs/gaussian.md, theorem 4.
+
+    References:
+        [CKS20].
+
+    >>> GaussianVectorEvent(sensitivity_squared=2, sigma_squared=50, coordinates=2).rho
+    Fraction(1, 50)
+    """
+
+    TYPE: ClassVar[str] = "gaussian-vector"
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +322,8 @@ def event_from_dict(record: Mapping[str, object]) -> Event:
     if tag == "bounded":
         return BoundedNoiseEvent(*(read_integer(record, name) for name in _FIELDS[tag]))
     square, variance = read_fraction(record, "sensitivity_squared"), read_fraction(record, "sigma_squared")
-    return GaussianEvent(square, variance, read_integer(record, "coordinates"))
+    kind = GaussianVectorEvent if tag == "gaussian-vector" else GaussianEvent
+    return kind(square, variance, read_integer(record, "coordinates"))
 
 
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -308,6 +331,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     for kind in (
         LaplaceEvent,
         GaussianEvent,
+        GaussianVectorEvent,
         BoundedNoiseEvent,
         PureEvent,
         ApproxEvent,

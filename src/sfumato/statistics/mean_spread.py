@@ -86,7 +86,9 @@ def calibrated(
         )
     first, second = divided(share, substitution=substitution, gaussian=True)
     square, coordinates = sensitivity.l2_squared, sensitivity.coordinates
-    together = query.moved(Sensitivity(sensitivity.l1, square, coordinates + 1), one_sign=True)
+    together = query.moved(
+        Sensitivity(sensitivity.l1, square, coordinates + 1, one_vector=False), one_sign=True
+    )
     charged = additive(query.budget, together, "gaussian")
     assert isinstance(charged, GaussianMechanism)
     variance = charged.sigma_squared

@@ -182,7 +182,9 @@ class Statistic(ABC):
             # Half of the rows leave and half join, and what these two halves add is at an angle of at most 90
             # degrees: their difference has the squares of both, and not the square of their sum.
             squared //= 2
-        return Sensitivity(l1 * self.changes, squared, coordinates * self.changes)
+        return Sensitivity(
+            l1 * self.changes, squared, coordinates * self.changes, one_vector=sensitivity.one_vector
+        )
 
     @property
     def public_rows(self) -> int:

@@ -53,10 +53,14 @@ class Variance(Bounded):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The noise on each sum; with a public size, on sums in units of M and M²."""
+        """The noise on each sum; with a public size, on the sums of s and s² in steps of 1/M or coarser."""
         if self.size_is_public:
-            # |Δs| / b + |Δs²| / b is at most 9/4 / b for s in [-1, 1]; in fourths, so that it is an integer.
-            return self.noise_on(Sensitivity(l1=9, l2_squared=64, coordinates=2))
+            # For s in [-1, 1] the sums of s and s² move by at most 9/4 in L1 and 2 in L2. The lattice for
+            # which noise is calibrated is no finer than that of either sum.
+            fourth = self._fourth
+            return self.noise_on(
+                Sensitivity(l1=9 * fourth, l2_squared=(8 * fourth) ** 2, coordinates=2, one_vector=False)
+            )
         whole = 4 * self._reach**2
         if not self.substitution:
             sensitivity = Sensitivity(l1=whole, l2_squared=whole**2, coordinates=3)
@@ -71,9 +75,9 @@ class Variance(Bounded):
             return (self.mechanism,) * 3
         reach = self._reach
         if isinstance(self.mechanism, LaplaceMechanism):
-            scale = self.mechanism.scale / 4
+            scale = self.mechanism.scale / (4 * self._fourth)
             return tuple(LaplaceMechanism(sensitivity=1, scale=scale * unit) for unit in (reach, reach**2))
-        variance = self.mechanism.sigma_squared / 16
+        variance = self.mechanism.sigma_squared / (4 * self._fourth) ** 2
         return tuple(
             GaussianMechanism(sensitivity_squared=1, sigma_squared=variance * unit**2, coordinates=1)
             for unit in (reach, reach**2)
@@ -208,6 +212,11 @@ class Variance(Bounded):
         # Values that move by d have a variance that moves by at most 2 d + d², if it is at most 1.
         moved = self.lattice.rounding / self._reach
         return float(2 * moved + moved**2)
+
+    @property
+    def _fourth(self) -> int:
+        """A fourth of M, rounded down: the lattice has at least 4 steps on either side."""
+        return self._reach // 4
 
     @property
     def _reach(self) -> int:
