@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 from tests.audit.black_box import assert_drawn_noise_has_the_stated_scale, assert_draws_do_not_refute_epsilon
 from tests.contracts import gate
-from tests.contracts.privacy import assert_private, cases
+from tests.contracts.privacy import Case, assert_private, cases
 from tests.contracts.replay import assert_corner_tables_leave_the_same_trace
 from tests.laws import test_enumeration as enumeration
 
@@ -25,7 +25,7 @@ from sfumato.grid import Lattice
 from sfumato.laws import Clamped, DiscreteGaussian, DiscreteLaplace, Joint, Point, SeededBits
 from sfumato.laws.candidates import Candidates
 from sfumato.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity, additive
-from sfumato.privacy import ZCDP, GaussianEvent, LaplaceEvent, PureDP
+from sfumato.privacy import ZCDP, ApproxDP, GaussianEvent, LaplaceEvent, PureDP
 from sfumato.session import Session
 from sfumato.statistics import Count, Histogram, Mean, Sum, Variance, mean_spread
 
@@ -53,6 +53,14 @@ def audit(question: str, relation: str, budget: Any = PureDP(1)) -> Callable[[],
             assert_private(case)
 
     return check
+
+
+def audit_of_counts() -> None:
+    """The exact audit of Gaussian noise on several counts."""
+    query = Histogram(
+        budget=ApproxDP(1, 1e-6), neighbours="substitution", noise="gaussian", categories=("a", "b", "c")
+    )
+    assert_private(Case(query, size=2, cells=3))
 
 
 def enumerate_laplace(scale: int) -> Callable[[], None]:
@@ -216,6 +224,14 @@ MUTANTS: dict[str, Mutant] = {
     "sigma x 0.99 in the sampler": Mutant(
         replaced(DiscreteGaussian, "sample", smaller_gaussian(SMALLER)),
         assert_drawn_noise_has_the_stated_scale,
+    ),
+    "sigma x 0.98 on several counts": Mutant(
+        replaced(
+            GaussianMechanism,
+            "noise",
+            property(lambda m: DiscreteGaussian(m.sigma_squared * Fraction(98, 100) ** 2)),
+        ),
+        audit_of_counts,
     ),
     # A sensitivity that is too small.
     "sensitivity off by one": Mutant(

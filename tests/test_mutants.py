@@ -11,6 +11,7 @@ NAMES = [
     "Laplace scale x 0.5 in the sampler",
     "sigma x 0.99",
     "sigma x 0.99 in the sampler",
+    "sigma x 0.98 on several counts",
     "sensitivity off by one",
     "sensitivity off by one, replayed",
     "sensitivity hi - lo instead of the larger size",

@@ -13,6 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.federated import LocalNoise, clip
 from sfumato.laws import DiscreteGaussian, SeededBits, Shifted
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, compose, gaussian_delta, gaussian_vector_delta
+from sfumato.privacy.gaussian import Part, log_parts_delta
 
 
 def classical_sigma(epsilon, delta, sensitivity):
@@ -127,7 +128,7 @@ def test_on_a_coarse_lattice_the_entries_of_all_rounds_count():
     noise = LocalNoise(budget=ApproxDP(1, 1e-5), bound=1, shapes=((600,),), rounds=20, steps=4)
 
     def spent(variance):
-        facts = {"sensitivity_squared": 20 * 8**2, "coordinates": 20 * 600}
-        return gaussian_vector_delta(1, sigma_squared=variance, **facts)
+        # A round follows earlier ones, so that they are not one vector that the data fix.
+        return math.exp(log_parts_delta(Fraction(1), [Part(Fraction(20 * 8**2), variance, 20 * 600)]))
 
     assert spent(noise.noise.sigma_squared) <= 1e-5 < spent(noise.noise.sigma_squared * Fraction(999, 1000))

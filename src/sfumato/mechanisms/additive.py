@@ -51,6 +51,19 @@ class Sensitivity:
         """One integer that moves by at most `largest`."""
         return cls(largest, largest**2, 1)
 
+    def of_rows(self, count: int, *, both_ways: bool) -> "Sensitivity":
+        """How far several added or removed rows move integers of all groups, if one row moves them this far.
+
+        `both_ways` says that half of the rows leave and half join, and that no row adds to an integer what
+        another takes away.
+        """
+        # What the two halves add is at an angle of at most 90 degrees: their difference has the squares of
+        # both, and not the square of their sum.
+        squares = ((count + 1) // 2) ** 2 + (count // 2) ** 2 if both_ways else count**2
+        return Sensitivity(
+            self.l1 * count, self.l2_squared * squares, self.coordinates * count, self.one_vector
+        )
+
 
 @lru_cache(maxsize=256)
 def additive(budget: Budget, sensitivity: Sensitivity, noise: Noise = "auto") -> Additive:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from sfumato.checks import keep, root_down, whole
 from sfumato.data.column import Column
@@ -28,6 +28,14 @@ COARSEST, FINEST = 12, MAX_CELLS.bit_length() - 1
 SUBCELLS = 2**24
 
 
+class Several(NamedTuple):
+    """The rows that one person can change: their budget and number, and whether half leave and half join."""
+
+    budget: Budget
+    changes: int
+    both_ways: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """The public facts from which a method's constants follow.
@@ -44,6 +52,8 @@ class Facts:
         nulls: what becomes of nulls.
         finest: the largest denominator of an order; smaller for tiny budgets, to keep tables short.
         bits: the resolution of the grid where no step is given; None for what the budget can search.
+        several: what all rows of a person may cost together, for a tree, which scales its noise for all of
+            them at once; `budget` is then for one row.
     """
 
     orders: Orders
@@ -56,6 +66,7 @@ class Facts:
     nulls: NullRule = "drop"
     finest: int = MAX_PARTS
     bits: int | None = None
+    several: Several | None = None
 
     @cached_property
     def grid(self) -> Grid:

@@ -25,7 +25,7 @@ from sfumato.privacy import ApproxDP, Budget, Event, Neighbours, PureDP, for_cha
 from sfumato.quantile_methods.auto import choose, most_in_tree
 from sfumato.quantile_methods.counted import Counted
 from sfumato.quantile_methods.framed import Framed, checked_share
-from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, sampling_ranks
+from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, Several, sampling_ranks
 from sfumato.quantile_methods.methods import METHODS, read_method
 from sfumato.quantile_methods.spacing import (
     calibrate,
@@ -35,6 +35,7 @@ from sfumato.quantile_methods.spacing import (
     spaced,
     widths,
 )
+from sfumato.quantile_methods.tree import Tree
 from sfumato.query import Answer, Cost, Interval, Outcome
 from sfumato.release import ANY_DATA
 from sfumato.statistics.statistic import checked_bounds, strength
@@ -164,7 +165,11 @@ class Quantiles(Bounded):
     @cached_property
     def facts(self) -> Facts:
         """What the method may know."""
-        return self._facts_under(self.row_budget)
+        each = self._facts_under(self.row_budget)
+        if self.changed_rows == 1 or self._counts_first or not isinstance(self._pick(each)[0], Tree):
+            return each
+        several = Several(self.budget, self.changed_rows, both_ways=self.neighbours == "substitution")
+        return replace(each, several=several)
 
     def _facts_under(self, budget: Budget) -> Facts:
         bounds = None if self.bounds is None else (self.lower, self.upper)
@@ -223,12 +228,12 @@ class Quantiles(Bounded):
     def event(self) -> Event:
         """What a release costs, for an accountant: for all rows that a person can change."""
         each = self.chosen.terms(self.facts).event if self._counted is None else self._counted.event
-        return for_changes(each, self.changed_rows)
+        return each if self.facts.several else for_changes(each, self.changed_rows)
 
     @cached_property
     def cost(self) -> Cost:
         """What a release costs."""
-        if self._counted is None and self.changed_rows == 1:
+        if self.facts.several or (self._counted is None and self.changed_rows == 1):
             return self.chosen.terms(self.facts).cost
         rest = self.row_budget if self._counted is None else self._counted.facts.budget
         pure = isinstance(rest, PureDP)

@@ -85,7 +85,8 @@ class Tree:
 
     def terms(self, facts: Facts) -> Purchase:
         """The cost of all counts together, without a delta if Laplace noise was chosen."""
-        mechanism, budget = self._mechanism(facts), facts.budget
+        mechanism = self._mechanism(facts)
+        budget = facts.budget if facts.several is None else facts.several.budget
         if not isinstance(budget, ZCDP) and not isinstance(mechanism, GaussianMechanism):
             budget = PureDP(budget.epsilon)
         # Nothing is drawn by its weight: there is no range.
@@ -239,7 +240,10 @@ class Tree:
         depth = len(self._below_root(facts))
         moved = 2 * depth if facts.replaces else depth
         sensitivity = Sensitivity(l1=moved, l2_squared=moved, coordinates=moved)
-        return additive(facts.budget, sensitivity, self.noise)
+        if facts.several is None:
+            return additive(facts.budget, sensitivity, self.noise)
+        budget, changes, both_ways = facts.several
+        return additive(budget, sensitivity.of_rows(changes, both_ways=both_ways), self.noise)
 
     def _prefixes(self, outcome: Outcome, facts: Facts) -> Floats:
         """The estimated number of records below each edge of the leaves, from 0 to all of them."""

@@ -176,15 +176,7 @@ class Statistic(ABC):
         """How far all rows that a person can change move integers of all groups, if one row moves so far."""
         if self.changes is None:
             return sensitivity
-        l1, squared, coordinates = sensitivity.l1, sensitivity.l2_squared, sensitivity.coordinates
-        squared *= self.changes**2
-        if one_sign and self.neighbours == "substitution":
-            # Half of the rows leave and half join, and what these two halves add is at an angle of at most 90
-            # degrees: their difference has the squares of both, and not the square of their sum.
-            squared //= 2
-        return Sensitivity(
-            l1 * self.changes, squared, coordinates * self.changes, one_vector=sensitivity.one_vector
-        )
+        return sensitivity.of_rows(self.changes, both_ways=one_sign and self.neighbours == "substitution")
 
     @property
     def public_rows(self) -> int:
