@@ -17,7 +17,7 @@ import pytest
 from sfumato.data import stored_types
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
-from sfumato.data.engines import engine_name
+from sfumato.data.lazy_table import LazyTable
 from sfumato.data.moments import moment_number
 from sfumato.errors import SchemaMismatch
 
@@ -164,11 +164,10 @@ def spark():
 
 def lazily(native: object, name: str = "x") -> list[str]:
     """The numbers of a column of a lazy table, by the expression for its engine, in the order of `i`."""
-    frame = nw.from_native(native)
-    dtype = frame.collect_schema()[name]
-    asked = stored_types.number(name, dtype, engine_name(frame))
-    table = frame.select(nw.col("i"), asked.alias("number")).collect("pyarrow").sort("i")
-    return bits_of(table["number"].to_list())
+    table = LazyTable(nw.from_native(native))
+    asked = table.number("i").alias("i"), table.number(name).alias("number")
+    found = table.frame.select(*asked).collect("pyarrow").sort("i")
+    return bits_of(found["number"].to_list())
 
 
 def arrow_table(name: str) -> pa.Table:

@@ -16,7 +16,7 @@ from tests.engines import SPARK
 
 from sfumato.data import stored_types
 from sfumato.data.admission import admit
-from sfumato.data.engines import engine_name
+from sfumato.data.engines import engine_name, readable
 from sfumato.data.expression_frames import as_frame_expr, with_expressions
 from sfumato.data.expression_values import derived, rows_where
 from sfumato.data.expressions import col, when
@@ -62,7 +62,7 @@ def frame(request):
 
 def computed(frame, expressions, change=None):
     """What the engine gives for every expression, in the order of the rows."""
-    schema, engine = dict(frame.collect_schema()), engine_name(frame)
+    schema, engine, frame = dict(frame.collect_schema()), engine_name(frame), readable(frame)
     readers = {
         "number": lambda name: stored_types.number(name, schema[name], engine),
         "text": lambda name: stored_types.text(name, schema[name]),

@@ -81,7 +81,8 @@ def _admit_list(values: Sequence[Any], name: str) -> Column:
         filled = np.array([bool(value) for value in values], dtype=bool)
         return _admit_array(np.ma.MaskedArray(filled, mask=[value is None for value in values]), name)
     if kinds == {"text"}:
-        return _admit_array(np.array([*values, None], dtype=object)[:-1], name)
+        # One by one: NumPy would ask objects that are text of their own kind whether they are arrays.
+        return _admit_array(np.fromiter(values, dtype=object, count=len(values)), name)
     if kinds == {"date"}:
         return _admit_array(np.array(_ticks(values, 1), dtype="datetime64[D]"), name)
     if kinds in ({"naive datetime"}, {"datetime with a time zone"}):
@@ -119,24 +120,30 @@ def _blank(name: str, rows: int) -> Column:
 
 
 def _item_kind(value: object) -> str:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    # By the type alone: an object can say what it likes of its class, and raise.
+    kind = type(value)
+    if value is None or kind.__name__ in ("NAType", "NaTType"):
         return "null"
-    if isinstance(value, datetime):
-        return "naive datetime" if value.tzinfo is None else "datetime with a time zone"
-    if isinstance(value, date):
+    if issubclass(kind, datetime):
+        aware = datetime.tzinfo.__get__(value) is not None  # type: ignore[attr-defined]
+        return "datetime with a time zone" if aware else "naive datetime"
+    if issubclass(kind, date):
         return "date"
-    if isinstance(value, bool | np.bool_):
+    if issubclass(kind, bool | np.bool_):
         return "boolean"
-    if isinstance(value, Real | Decimal):
+    if issubclass(kind, Real | Decimal):
         return "number"
-    return "text" if isinstance(value, str) else "other"
+    return "text" if issubclass(kind, str) else "other"
 
 
 def _nearest(value: Any) -> float:
+    kind = next((known for known in (float, int, Decimal) if issubclass(type(value), known)), None)
     try:
-        return float(value)
-    except OverflowError:  # an integer beyond float64 is clamped like an infinity
-        return math.inf if value > 0 else -math.inf
+        try:
+            # By the method of the plain type, not by one that a type of the user's puts in its place.
+            return float(value) if kind is None else kind.__float__(value)
+        except OverflowError:  # an integer beyond float64 is clamped like an infinity
+            return math.inf if value > 0 else -math.inf
     except Exception:  # whatever a number in the data raises must not get out: it counts as missing
         return math.nan
 
@@ -284,9 +291,10 @@ def _admit_series(series: Any, given: str | None) -> Column:
     if isinstance(own, np.dtype) and own.kind == "O":
         # Narwhals would look at the values of such a pandas column to tell its type.
         return _admit_array(wrapped.to_numpy(), name)
-    dtype = wrapped.dtype
     by_arrow = arrow is not None and (isinstance(series, arrow.ChunkedArray) or hasattr(own, "pyarrow_dtype"))
-    found = arrow_stored(series) if by_arrow else None
+    found = arrow_stored(series, name) if by_arrow else None
+    # Narwhals does not know all types that Arrow tells.
+    dtype = wrapped.dtype if found is None else None
     if found is None:
         found = stored(name, dtype, empty=str(own) == "Null")
     if found.kind == "unknown":
@@ -304,8 +312,10 @@ def _admit_series(series: Any, given: str | None) -> Column:
         if by_polars and (found.reads != "number" or dtype == nw.Decimal):
             # By the very formulas that tables which no row leaves are read with.
             part = part.alias("value").to_frame().select(number("value", dtype, "polars"))["value"]
-        filled = part.cast(nw.Float64).fill_null(float("nan"))
-        return np.asarray(filled.to_numpy(), dtype=np.float64)
+        # A cast of a signalling NaN would warn of it.
+        with np.errstate(all="ignore"):
+            filled = part.cast(nw.Float64).fill_null(float("nan"))
+            return np.asarray(filled.to_numpy(), dtype=np.float64)
 
     # Where the last block starts, and its values.
     held: list[tuple[int, Floats]] = [(-1, np.empty(0))]

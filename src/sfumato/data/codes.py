@@ -151,8 +151,10 @@ def real_labels(chunks: Iterable[Floats], rows: int) -> Labels:
     """Labels of reals: whole numbers that float64 tells apart; any other value tells no unit."""
     labels, known, start = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_), 0
     for chunk in chunks:
-        # A comparison with NaN is False, and of the rest only whole numbers below the limit are cast.
-        sound = (np.abs(chunk) < WHOLE_LIMIT) & (np.floor(chunk) == chunk)
+        # A comparison with NaN is False, and of the rest only whole numbers below the limit are cast. NumPy
+        # would warn of a signalling NaN, and so tell of it.
+        with np.errstate(all="ignore"):
+            sound = (np.abs(chunk) < WHOLE_LIMIT) & (np.floor(chunk) == chunk)
         np.copyto(labels[start : start + len(chunk)], chunk, where=sound, casting="unsafe")
         known[start : start + len(chunk)] = sound
         start += len(chunk)

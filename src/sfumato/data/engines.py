@@ -11,6 +11,7 @@ from sfumato.data.key_sets import ROWS, KeySet, Told, grouped
 from sfumato.data.merging import merged, told_by
 from sfumato.data.polars_batches import by_polars
 from sfumato.data.rounds import Unanswered
+from sfumato.data.stored_types import duckdb_value, holds_values
 from sfumato.data.warning_filters import all_warnings
 from sfumato.errors import EngineFault, NotSupported, SfumatoError
 
@@ -143,30 +144,35 @@ def _apart(table: Any, keys: Sequence[str], sets: Sequence[KeySet]) -> "list[nw.
     return found
 
 
-def exact_text(frame: "nw.LazyFrame[Any]", given: Sequence[str]) -> "nw.LazyFrame[Any]":
-    """The frame with its text compared letter by letter: a collation would take two people for one.
+def readable(frame: "nw.LazyFrame[Any]", given: Sequence[str] = ()) -> "nw.LazyFrame[Any]":
+    """The columns that questions can be about, in types of which every value can be read and compared.
 
-    `given` has the names that users know the columns by.
+    All others are left out first: to read a value may fail, and so tell of it. Text is compared letter by
+    letter, since a collation would take two people for one. `given` has the names that users know columns by.
+
+    Raises:
+        NotSupported: text of Spark has a collation.
     """
     import narwhals as nw
 
-    engine, native = engine_name(frame), frame.to_native()
-    if engine == "duckdb":
-        texts = [str(dtype) == "VARCHAR" for dtype in native.types]
-        if not any(texts):
-            return frame
-        # The type tells the collation neither of the table nor of the connection: all columns are given one.
-        wanted = [
-            f'{_quoted(name)} collate "binary" as {_quoted(name)}' if text else _quoted(name)
-            for name, text in zip(native.columns, texts, strict=True)
-        ]
-        exact: nw.LazyFrame[Any] = nw.from_native(native.project(", ".join(wanted)))
-        return exact
+    engine, native, schema = engine_name(frame), frame.to_native(), frame.collect_schema()
     if engine == "spark":
         kinds = [getattr(each.dataType, "collation", "UTF8_BINARY") for each in native.schema]
-        if collated := sorted(n for n, kind in zip(given, kinds, strict=True) if kind != "UTF8_BINARY"):
+        names = given or schema.names()
+        if collated := sorted(n for n, kind in zip(names, kinds, strict=True) if kind != "UTF8_BINARY"):
             raise NotSupported(f"text must be without a collation, got columns {collated[:5]}: cast them")
-    return frame
+    kept = [name for name, dtype in schema.items() if holds_values(dtype)]
+    if not kept:
+        # Its rows can still be counted.
+        return frame
+    if engine != "duckdb":
+        return frame.select(*kept)
+    declared = dict(zip(native.columns, map(str, native.types), strict=True))
+    wanted = (
+        f"{duckdb_value(_quoted(name), declared[name], schema[name])} as {_quoted(name)}" for name in kept
+    )
+    found: nw.LazyFrame[Any] = nw.from_native(native.project(", ".join(wanted)))
+    return found
 
 
 def null_columns(frame: "nw.LazyFrame[Any]") -> frozenset[str]:

@@ -8,14 +8,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sfumato.checks import shown
+from sfumato.data.admission import admit
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import look, regular
 from sfumato.data.file_csv import csv_kinds, read_csv
 from sfumato.data.file_faults import FAULTS, FileFault
 from sfumato.data.file_parquet import read_stored, stored_kinds
 from sfumato.data.file_types import FileKind
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, SchemaMismatch
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,26 +163,27 @@ def frame_fingerprint(columns: Mapping[str, Any], key: bytes) -> str:
     """
     found = keyed(key, b"frame")
     for name in sorted(columns):
-        values = columns[name]
-        rows = len(values)
-        picked = min(rows, VALUES)
-        words = [name, str(rows)]
-        for i in range(picked):
-            words.append(_word(values, i * (rows - 1) // max(picked - 1, 1)))
-        for word in words:
-            text = word.encode(errors="backslashreplace")
-            found.update(len(text).to_bytes(8) + text)
+        for word in (name.encode(errors="backslashreplace"), *_values(name, columns[name])):
+            found.update(len(word).to_bytes(8) + word)
     return found.hexdigest()
 
 
-def _word(values: Any, index: int) -> str:
-    # The data may hold any object: what it raises must not get out.
+def _values(name: str, values: Any) -> list[bytes]:
+    """Some values of a column as bytes; none for a type that holds none that a question can be about."""
     try:
-        at = getattr(values, "iloc", values)
-        value = at[index]
-        return str(getattr(value, "as_py", lambda: value)())
-    except Exception:
-        return ""
+        column = admit(values, name)
+    except SchemaMismatch:
+        return []
+    rows = len(column)
+    # Read as for an answer, where no value can raise: by what is stored, and never as an object of Python.
+    few = column.take(np.linspace(0, rows - 1, min(rows, VALUES), dtype=np.int64) if rows else slice(0))
+    words = [str(rows).encode()]
+    if few.kind != "text":
+        # Every NaN is one thing.
+        return [*words, *(np.where(np.isnan(chunk), np.nan, chunk).tobytes() for chunk in few.chunks())]
+    texts = sorted(text for kind, text in few._tally() if kind is str)
+    listed = [*(text.encode(errors="surrogatepass") for text in texts), b"another", b"null"]
+    return [*words, *(listed[code] for code in few.codes(texts).tolist())]
 
 
 def keyed(key: object, person: bytes) -> "hashlib.blake2b":

@@ -230,10 +230,10 @@ def _read(series: "nw.Series[Any]", dtype: Any) -> list[Any]:
 
     if dtype in (nw.Int128, nw.UInt128):
         return [int(text) for text in series.to_list()]
-    if series.dtype != nw.String or series.implementation.is_polars():
+    if series.dtype != nw.String:
         return series.to_list()
-    # Arrow does not check that a text of Spark is UTF-8, and would raise when it is read.
-    return [_decoded(text) for text in series.to_arrow().cast("binary").to_pylist()]
+    # Neither Arrow nor Polars checks that a text is UTF-8, and both would raise when it is read.
+    return [_decoded(text) for text in series.cast(nw.Binary).to_list()]
 
 
 def _decoded(text: bytes) -> str | None:

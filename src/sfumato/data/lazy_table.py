@@ -12,7 +12,7 @@ from sfumato.data import stored_types
 from sfumato.data.codes import WHOLE_LIMIT
 from sfumato.data.column import Category, Kind
 from sfumato.data.conditions import ColumnRef, Filter
-from sfumato.data.engines import count_rows, engine_name, exact_text, guarded, null_columns
+from sfumato.data.engines import count_rows, engine_name, guarded, null_columns, readable
 from sfumato.data.expression_frames import with_expressions
 from sfumato.data.expression_kinds import NUMBERS, bind
 from sfumato.data.expressions import Expression
@@ -38,7 +38,7 @@ class LazyTable:
         placed, given = guarded(frame, lambda: by_place(frame))
         if len(set(given)) < len(given):
             raise SchemaMismatch(DISTINCT)
-        self.frame = guarded(placed, lambda: exact_text(placed, given))
+        self.frame = guarded(placed, lambda: readable(placed, given))
         self._inside = {name: stored_name(place) for place, name in enumerate(given)}
         self.base = frozenset(self._inside.values())
         types = guarded(placed, placed.collect_schema)

@@ -72,7 +72,8 @@ class MemoryTable:
         """A keyed hash of some of the content."""
         from sfumato.data.files import frame_fingerprint  # Polars comes with it
 
-        return frame_fingerprint(self._columns, key)
+        # A list that was admitted is not read as a whole again.
+        return frame_fingerprint({name: self._admitted.get(name, self._columns[name]) for name in self._columns}, key)
 
     def reading(self, bits: Bits) -> "MemoryReading":
         """The table, to be read after a charge."""

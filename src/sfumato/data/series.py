@@ -20,7 +20,7 @@ from sfumato.data.codes import (
     smallest_type,
     text_of,
 )
-from sfumato.data.stored_types import Stored, seconds_of
+from sfumato.data.stored_types import Stored, no_values, seconds_of
 from sfumato.grid import Floats
 
 # Up to so many categories Polars compares text faster than it looks it up.
@@ -34,9 +34,9 @@ def taken(series: Any, rows: Any) -> Any:
     native = series.to_native()
     if isinstance(rows, slice):
         return series[rows].to_native()
-    if _is_arrow(native) and _is_text(series):
-        # The offsets of short text overflow when much of it is put together.
-        return _plain_arrow(native, "large_string").take(rows)
+    if _stores_arrow(native) and _is_text(series):
+        # The offsets of short text overflow when much of it is put together, and of views no rows are taken.
+        return _plain_arrow(series.to_arrow(), "large_string").take(rows)
     if series.implementation.is_polars():
         # To look for rows in many chunks takes several times as long as to join these first.
         return native.rechunk()[rows]
@@ -48,12 +48,15 @@ def tallied_text(series: Any) -> Counter[Any] | None:
     native, listed = series.to_native(), _listed(series)
     if listed is not None:
         places, texts = listed
-        places = places[places >= 0]
+        counts = np.bincount(places[places >= 0], minlength=len(texts)).tolist()
     elif series.implementation.is_polars() and native.dtype == _polars().Enum:
         places, texts = native.drop_nulls().to_physical().to_numpy(), native.dtype.categories.to_list()
+        counts = np.bincount(places, minlength=len(texts)).tolist()
+    elif series.implementation.is_polars():
+        table = native.drop_nulls().alias("text").value_counts(name="rows")
+        texts, counts = _polars_texts(table["text"]), table["rows"].to_list()
     else:
         return None
-    counts = np.bincount(places, minlength=len(texts)).tolist()
     found: Counter[Any] = Counter()
     for text, count in zip(texts, counts, strict=True):
         found[(object, None) if text is None else (str, text)] += count
@@ -111,11 +114,19 @@ def whole_labels(series: Any, *, narrow: bool = False) -> Labels:
     return np.asarray(filled.to_numpy()).astype(wanted, copy=False), present
 
 
-def arrow_stored(native: Any) -> Stored | None:
-    """What a type of Arrow makes of a column, where narwhals does not know the type; None for others."""
+def arrow_stored(native: Any, name: str) -> Stored | None:
+    """What a type of Arrow makes of a column, where narwhals does not know the type; None for others.
+
+    Raises:
+        SchemaMismatch: a dictionary is of anything but text.
+    """
     import pyarrow.types as types
 
     kind = native.type if hasattr(native, "type") else native.dtype.pyarrow_dtype
+    if types.is_dictionary(kind) and not any(
+        is_text(kind.value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)
+    ):
+        raise no_values(name, "a dictionary without text")
     if types.is_null(kind):
         return Stored("unknown")
     if types.is_date(kind):
@@ -176,8 +187,23 @@ def _listed(series: Any) -> Listed | None:
 
 
 def _plain_arrow(array: Any, kind: str) -> Any:
-    text = array.cast("large_string", safe=False) if "dictionary" in str(array.type) else array
-    return text.cast(kind, safe=False)
+    """Text of Arrow as another type of text or bytes, dictionaries written out."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        return array.cast(kind, safe=False)
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return pa.chunked_array([_written_out(chunk, kind) for chunk in chunks], kind)
+
+
+def _written_out(array: Any, kind: str) -> Any:
+    import pyarrow as pa
+
+    places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    # Arrow does not check that a place is one of the dictionary, and raises for another: it counts as null.
+    sound = array.indices.is_valid().to_numpy(zero_copy_only=False) & (places >= 0)
+    sound &= places < len(array.dictionary)
+    return array.dictionary.cast(kind, safe=False).take(pa.array(np.where(sound, places, 0), mask=~sound))
 
 
 def _dictionary(array: Any) -> Any:
@@ -214,6 +240,11 @@ def _polars() -> Any:
     return polars
 
 
+def _polars_texts(native: Any) -> list[str | None]:
+    # A series that was made of Arrow's text may hold bytes that are no text, for which Polars panics.
+    return [_decoded(text) for text in native.cast(_polars().String).cast(_polars().Binary).to_list()]
+
+
 def _polars_codes(native: Any, categories: Sequence[str]) -> Codes:
     null = len(categories) + 1
     # Polars holds no text that UTF-8 cannot write, and raises for it.
@@ -240,7 +271,7 @@ def _physical(native: Any, categories: Sequence[str]) -> Codes:
         distinct = native.unique().drop_nulls()
         numbers = distinct.to_physical().to_list()
         table = [None] * (max(numbers, default=-1) + 1)
-        for number, text in zip(numbers, distinct.cast(_polars().String).to_list(), strict=True):
+        for number, text in zip(numbers, _polars_texts(distinct), strict=True):
             table[number] = text
     codes = listed_codes(native.to_physical().fill_null(0).to_numpy(), table, categories)
     if native.null_count():

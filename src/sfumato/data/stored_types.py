@@ -6,7 +6,7 @@ The rules are those of docs/columns.md, the same in every engine; the numbers ar
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SHORT = 15
 # Days before 1970-01-01 in the calendar that starts at year 1, day 1.
 _EPOCH = date(1970, 1, 1).toordinal()
-# Microseconds of so many days fit 64 bits, and one day more.
-_FARTHEST = 106_751_990
+# The last day of which 64 bits hold microseconds, and one before the first in size.
+_FARTHEST = 106_751_991
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 _SECONDS = {"m": 60, "h": 3600}
 _LARGEST = 2**63 - 1
@@ -68,6 +68,15 @@ def stored(name: str, dtype: Any, *, empty: bool = False) -> Stored:
     raise no_values(name, type(dtype).__name__)
 
 
+def holds_values(dtype: Any) -> bool:
+    """Whether a narwhals type holds numbers, booleans, text or dates."""
+    try:
+        stored("", dtype)
+    except SchemaMismatch:
+        return False
+    return True
+
+
 def no_values(name: str, stored_as: str) -> SchemaMismatch:
     """The refusal of a type that holds none of these values."""
     # By its bare name: in full, a type may list categories or tell the length of the longest value.
@@ -78,7 +87,8 @@ def number(name: str, dtype: Any, engine: str = "") -> "nw.Expr":
     """The values as float64, null where they are null or NaN; of dates days, of datetimes seconds.
 
     `engine` is "polars", "duckdb" or "spark"; others get formulas that need no more than SQL has, which tell
-    no datetimes with a time zone.
+    no datetimes with a time zone. A table of DuckDB must have been through `engines.readable`: whatever their
+    declared types, its dates and datetimes are integers and its decimals are float64.
     """
     import narwhals as nw
 
@@ -92,7 +102,7 @@ def number(name: str, dtype: Any, engine: str = "") -> "nw.Expr":
         return nw.when(~wide.is_nan()).then(wide)
     if dtype == nw.Decimal:
         # Spark reads a decimal by its digits, to the nearest float64; the casts of others may be off by one.
-        exact = engine == "spark" or (engine in ("polars", "duckdb") and dtype.precision <= SHORT)
+        exact = engine in ("spark", "duckdb") or (engine == "polars" and dtype.precision <= SHORT)
         return (column if exact else column.cast(nw.String)).cast(nw.Float64)
     if dtype in (nw.Int128, nw.UInt128) and engine != "polars":
         # DuckDB adds two halves that were rounded each: its text is read to the nearest float64.
@@ -120,14 +130,51 @@ def flag(name: str, dtype: Any) -> "nw.Expr":
     return nw.col(name)
 
 
+def duckdb_value(column: str, declared: str, dtype: Any) -> str:
+    """A quoted column of DuckDB as SQL that no stored value can make fail, for its type there and in narwhals.
+
+    Dates are days and datetimes microseconds, as integers, infinite ones the farthest that the type stores;
+    decimals are float64.
+    The casts and functions of DuckDB raise for values that tables and files can hold, some of them in a way
+    that ends the connection.
+    """
+    import narwhals as nw
+
+    if dtype == nw.String:
+        # The type tells the collation neither of the table nor of the connection: all text is given one. JSON
+        # is text, but is compared to JSON alone.
+        return f'cast({column} as varchar) collate "binary"'
+    if dtype == nw.Date:
+        return f"({column} - date '1970-01-01')"
+    if dtype == nw.Decimal:
+        if dtype.precision <= SHORT:
+            return f"cast({column} as double)"
+        digits = "9" * (dtype.precision - dtype.scale) + "." + "9" * dtype.scale
+        top = f"'{digits}'::decimal({dtype.precision}, {dtype.scale})"
+        # A file can hold more digits than it declares, which have no text.
+        held = f"case when {column} > {top} then {top} when {column} < -{top} then -{top} else {column} end"
+        return f"cast(cast({held} as varchar) as double)"
+    if dtype != nw.Datetime:
+        return column
+    each = max(10**6 // _PER_SECOND[dtype.time_unit], 1)
+    # No number for what is infinite, and for seconds and milliseconds of which 64 bits do not hold microseconds.
+    ticks = {"us": f"epoch_us({column})", "ns": f"epoch_ns({column})"}.get(
+        dtype.time_unit, f"epoch_us(try_cast({column} as timestamp))"
+    )
+    top, start = _LARGEST // each * each, f"'1970-01-01'::{declared}"
+    far = f"case when {column} > {start} then {top} when {column} <= {start} then -{top} end"
+    whole = f"coalesce({ticks}, {far})"
+    # Rounded down, where the quotient of DuckDB is rounded to zero.
+    return whole if dtype.time_unit != "ns" else f"({whole} // 1000 - ({whole} % 1000 < 0)::bigint)"
+
+
 def _days(column: "nw.Expr", engine: str) -> "nw.Expr":
     import narwhals as nw
 
     if engine == "polars":
         return column.cast(nw.Int32)
     if engine == "duckdb":
-        # The difference of two dates is a whole number of days, also of the infinite ones.
-        return (column - nw.lit(date(1970, 1, 1))).cast(nw.Int64)
+        return column
     # Other differences are of a type of their own, which overflows where dates do not.
     before = column.dt.year().cast(nw.Int64) - 1
     leaps = (before // 4).cast(nw.Int64) - (before // 100).cast(nw.Int64) + (before // 400).cast(nw.Int64)
@@ -143,10 +190,7 @@ def _seconds(name: str, column: "nw.Expr", dtype: Any, engine: str) -> "nw.Expr"
         # a column of the constant it divides by.
         return micros / (micros * 0.0 + 1e6)
     if engine == "duckdb":
-        found = _micros_duckdb(column, dtype.time_unit)
-        # An infinite datetime has no number of microseconds; it is clamped as any infinity.
-        late = nw.when(column > nw.lit(datetime(1970, 1, 1))).then(float("inf")).otherwise(-float("inf"))
-        return nw.when(found.is_null() & ~column.is_null()).then(late).otherwise(found.cast(nw.Float64) / 1e6)
+        return column.cast(nw.Float64) / 1e6
     if dtype.time_zone is None:
         return _micros_parts(column).cast(nw.Float64) / 1e6
     if engine == "spark":
@@ -166,26 +210,18 @@ def _micros_polars(column: "nw.Expr", unit: str) -> "nw.Expr":
     return ticks if each == 1 else ticks.clip(-(_LARGEST // each), _LARGEST // each) * each
 
 
-def _micros_duckdb(column: "nw.Expr", unit: str) -> "nw.Expr":
-    # Narwhals writes epoch_us for this, which DuckDB has for durations and for datetimes alike.
-    found = column.dt.total_microseconds()
-    if unit != "ns":
-        return found
-    # It rounds nanoseconds to the nearest microsecond; those of the second tell which were rounded up.
-    floor = (column.dt.nanosecond() + 60 * 10**9) // 1000
-    return found - ((found - floor) % 10**6 + 10**6) % 10**6
-
-
 def _micros_parts(column: "nw.Expr") -> "nw.Expr":
     import narwhals as nw
 
-    days = _days(column, "").clip(-_FARTHEST, _FARTHEST)
+    days = _days(column, "").clip(-_FARTHEST - 1, _FARTHEST)
     clock = column.dt
     hours = days * 24 + clock.hour().cast(nw.Int64)
     seconds = (hours * 60 + clock.minute().cast(nw.Int64)) * 60 + clock.second().cast(nw.Int64)
     # Spark's remainder has the sign of the whole.
     part = (clock.microsecond().cast(nw.Int64) % 10**6 + 10**6) % 10**6
-    return seconds * 10**6 + part
+    # Before 1970 from the next second back: microseconds of the first second that 64 bits reach do not fit.
+    before = (seconds < 0).cast(nw.Int64)
+    return (seconds + before) * 10**6 + (part - before * 10**6)
 
 
 def seconds_of(ticks: Any, unit: str) -> Floats:
