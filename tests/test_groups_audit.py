@@ -79,7 +79,7 @@ def searches(asked, keys, counts):
 
 def joint(data, asked, known):
     """The chance of every set of keys, and the laws of its counts as vectors; the last entry is the tail."""
-    reading = data.reading(SeededBits(1))
+    reading = data.reading(SeededBits(1), [("x", None, ["team"])])
     keys, counts = reading.counted_keys(["team"], None, asked.keys, asked.search.least)
     laws = {}
     for chosen, chance in searches(asked, keys, counts).items():

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from sfumato.asked import Asked
 from sfumato.data.column import Column
 from sfumato.data.dataset import Dataset, Reading
@@ -16,13 +18,15 @@ from sfumato.release import Release
 from sfumato.result import Answered
 
 
+# A warning of NumPy would tell what numbers the data hold.
+@np.errstate(all="ignore")
 def draw(data: Dataset, asked: Sequence[Asked], bits: Bits) -> tuple[Answered, ...]:
     """The answers to all questions; comes after the charge.
 
     Keys are found first, then numbers of values that are counted privately are drawn, then all the rest, each
     in the order of the questions: tables in memory and in engines take the same bits for the same draws.
     """
-    reading = data.reading(bits)
+    reading = data.reading(bits, [(one.column.name, one.question.where, one.question.by) for one in asked])
     keys = _keys(reading, asked, bits)
     firsts = _first_parts(reading, asked, keys, bits)
     laws = reading.settled(_makers(reading, asked, keys, firsts))

@@ -1,6 +1,6 @@
 """A data set: a frame of private data with the public facts that every release of it rests on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -212,13 +212,22 @@ class Dataset:
             return Part(changes=times * self.rows_per_unit, among=among)
         return Part(changes=2 if names and times == 2 else None, among=among)
 
-    def reading(self, bits: Bits) -> "Reading":
+    def reading(self, bits: Bits, columns: Iterable[tuple[str, Where, Sequence[str]]]) -> "Reading":
         """The data, to be read for one answer; comes after the charge.
 
         The rows of the units are chosen when they are first read, by `bits`, and stay chosen; what test bits
         chose is never used by private ones.
+
+        Args:
+            bits: what chooses rows of units.
+            columns: of each question the column, the conditions and the columns that make the groups.
         """
-        return Reading(self, self._table.reading(bits))
+        read = [
+            name
+            for column, where, by in columns
+            for name in (column, *by, *(condition.column for condition in self.conditions(where)))
+        ]
+        return Reading(self, self._table.reading(bits, read))
 
     def parts(
         self, column: str, *, where: Where = None, by: Sequence[str] = (), bits: Bits
@@ -228,7 +237,7 @@ class Dataset:
         Reads private data, and so comes after the charge.
         """
         groups = GroupKeys(read_by(by), self.keys(by))
-        return self.reading(bits).parts(column, where, groups)
+        return self.reading(bits, [(column, where, by)]).parts(column, where, groups)
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed hash of some of the content, by which a ledger knows it again under another name."""

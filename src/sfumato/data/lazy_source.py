@@ -76,17 +76,17 @@ class LazySource:
             found.update(f"{name}\0{dtype}\0".encode(errors="backslashreplace"))
         return found.hexdigest()
 
-    def reading(self, bits: Bits) -> "LazyReading":
-        """The table, to be read after a charge by passes."""
+    def reading(self, bits: Bits, columns: Iterable[ColumnRef]) -> "LazyReading":
+        """Some columns of the table, to be read after a charge by passes."""
         if self._unit is None:
-            return LazyReading(self._table, None)
+            return LazyReading(self._table, None, columns)
         # One thread at a time, so that the key is drawn once.
         with self._lock:
             if bits.private not in self._keys:
                 # A choice that protects nobody takes no seeded bits from the draws that follow it.
                 self._keys[bits.private] = secret_key(bits) if bits.private else bytes(KEY_BYTES)
             key = self._keys[bits.private]
-        return LazyReading(self._table, Units(*self._unit, self._groups, key))
+        return LazyReading(self._table, Units(*self._unit, self._groups, key), columns)
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,16 @@ class Units:
 class LazyReading:
     """What one answer reads of a lazy table: one pass for all that is asked in a round."""
 
-    def __init__(self, table: LazyTable, units: Units | None) -> None:
+    def __init__(self, table: LazyTable, units: Units | None, columns: Iterable[ColumnRef]) -> None:
         self._table, self._units = table, units
-        # Rows are chosen by what the table holds, and by ids that are computed from it.
-        self._frame = table.frame
+        needed = [*columns] if units is None else [*columns, units.ids]
+        # Rows are chosen by what these columns hold, and by ids that are computed from it. No other column is
+        # read: a value that an engine cannot read would fail an answer that is not about it.
+        self._frame = guarded(table.frame, lambda: table.only(needed))
         if units is not None:
-            ids = table.inside(units.ids)
+            frame, ids = self._frame, table.inside(units.ids)
             self._frame = guarded(
-                table.frame,
-                lambda: bounded(table.read(table.frame, [units.ids]), ids, units.rows, units.key),
+                frame, lambda: bounded(table.read(frame, [units.ids]), ids, units.rows, units.key)
             )
         self._bounded: dict[GroupKeys, nw.LazyFrame[Any]] = {}
         self._keys: dict[Hashable, tuple[Sequence[Key], Ints]] = {}

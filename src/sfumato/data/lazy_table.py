@@ -72,11 +72,8 @@ class LazyTable:
         stored = {name: self.stored(name) for name in names}
         return {name: each.kind if each.reads == "number" else each.reads for name, each in stored.items()}
 
-    def read(self, frame: "nw.LazyFrame[Any]", names: Iterable[ColumnRef]) -> "nw.LazyFrame[Any]":
-        """Rows of the table with those of some columns that are computed from others.
-
-        Only these: plans must not grow by the filters of earlier questions.
-        """
+    def _needed(self, names: Iterable[ColumnRef]) -> tuple[dict[ColumnRef, None], dict[ColumnRef, Expression]]:
+        """Some columns with all that they are computed from, and what is computed, inputs first."""
         needed = dict.fromkeys(names)
         # A column may be computed from another one that is, which was added before.
         computed: dict[ColumnRef, Expression] = dict(self._derived.items())
@@ -84,6 +81,22 @@ class LazyTable:
         for name in reversed(computed):
             if name in needed:
                 needed |= dict.fromkeys(computed[name].columns)
+        return needed, computed
+
+    def only(self, names: Iterable[ColumnRef]) -> "nw.LazyFrame[Any]":
+        """The rows of the table with no more columns than some need."""
+        needed, computed = self._needed(names)
+        inside = {self.inside(name) for name in needed if name not in computed}
+        # A column of nulls alone is not there, and a table must keep one for its rows to be counted.
+        held = [name for name in self.frame.collect_schema().names() if name in inside]
+        return self.frame.select(*held) if held else self.frame
+
+    def read(self, frame: "nw.LazyFrame[Any]", names: Iterable[ColumnRef]) -> "nw.LazyFrame[Any]":
+        """Rows of the table with those of some columns that are computed from others.
+
+        Only these: plans must not grow by the filters of earlier questions.
+        """
+        needed, computed = self._needed(names)
         levels: dict[ColumnRef, int] = {}
         for name, expression in computed.items():
             if name in needed:

@@ -75,8 +75,8 @@ class MemoryTable:
         # A list that was admitted is not read as a whole again.
         return frame_fingerprint({name: self._admitted.get(name, self._columns[name]) for name in self._columns}, key)
 
-    def reading(self, bits: Bits) -> "MemoryReading":
-        """The table, to be read after a charge."""
+    def reading(self, bits: Bits, columns: Iterable[ColumnRef]) -> "MemoryReading":
+        """The table, to be read after a charge; columns are read when they are asked for."""
         return MemoryReading(self, self._selections, bits)
 
 
