@@ -100,6 +100,13 @@ WRONG_TEXT: Wrong = {
     "a NUL at the start": (GOOD + b"1,1,red,\0,true\n", "binary", "NUL bytes"),
     "a NUL far down": (LONG + b"1,1,red,\0,true\n", "binary", "NUL bytes"),
     "old Macintosh line ends": (GOOD.replace(b"\n", b"\r"), "line ends", "CR alone"),
+    "a CR in a row": (
+        people(ROW, f"1,1,red,{CANARY}\r{CANARY},true"),
+        "line ends",
+        "a CR in a row outside quotes",
+    ),
+    "two CR at the end of a row": (people(ROW, f"{ROW}\r\r"), "line ends", "CR alone"),
+    "a long line": (people(ROW, ROW * 10**6), "long line", "has a line of more than 16 MiB"),
     "a field too many": (people(ROW, f"{ROW},1"), "ragged", "rows with more or fewer fields"),
     "a field too many at first": (people(f"{ROW},1", ROW), "ragged", "rows with more or fewer fields"),
     "a field too few": (people(ROW, SHORT, ROW), "ragged", "rows with more or fewer fields"),
@@ -107,6 +114,8 @@ WRONG_TEXT: Wrong = {
     "a field too few at the end": (people(ROW, SHORT)[:-1], "ragged", "rows with more or fewer fields"),
     "one too many, one too few": (people(f"{ROW},1", SHORT), "ragged", "rows with more or fewer fields"),
     "an empty line inside": (people(ROW, "", ROW), "ragged", "rows with more or fewer fields"),
+    "an empty line at the end": (people(ROW, ""), "ragged", "remove empty lines, also at the end"),
+    "an empty line after CR LF": (people(f"{ROW}\r", "\r"), "ragged", "remove empty lines"),
     "ragged far down": (LONG + SHORT.encode(), "ragged", "rows with more or fewer fields"),
     "a quote never closed": (people(f'1,1,red,"{CANARY},true', ROW), *OPEN),
     "a quote never closed at the end": (people(ROW, f'1,1,red,x,"{CANARY}')[:-1], *OPEN),
@@ -121,6 +130,11 @@ WRONG_TEXT: Wrong = {
     "inches": (people(f'1,1,red,5" {CANARY},true', f'1,1,red,7" {CANARY},true'), "quote", "text beside"),
     "a quote in a name": (f'age,p"a"y\n{NUMBER},1\n'.encode(), "quote", "text beside a quoted field"),
     "an endless header": (b"a," * 2**24, "header", "must begin with one line of column names"),
+    "too many columns": (
+        (",".join(f"c{i}" for i in range(70_000)) + "\n").encode(),
+        "header",
+        "must have at most 65,536 columns; got 70,000. Save it as Parquet",
+    ),
     "a header without a name": (f",,\n{ROW}".encode(), "header", "must begin with one line of column names"),
     "an endless name": (b"a" * 2**15 + b",b\n1,2\n", "header", "must begin with one line of column names"),
     "two columns of a name": (
@@ -347,14 +361,14 @@ def _failing(*args: object, **options: object) -> object:
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "people.csv"
     path.write_bytes(GOOD)
-    shape = file_csv.csv_shape
+    count = file_csv.csv_rows
 
     def meanwhile(*args: object) -> object:
-        found = shape(*args)
+        found = count(*args)
         path.write_bytes(GOOD + f"{ROW}\n".encode())
         return found
 
-    monkeypatch.setattr(file_csv, "csv_shape", meanwhile)
+    monkeypatch.setattr(file_csv, "csv_rows", meanwhile)
     assert refusal(path).fault == "changed"
 
 

@@ -55,7 +55,6 @@ WRITINGS = {
     "plain": ("people.csv", PEOPLE.encode()),
     "with a byte-order mark": ("people.csv", b"\xef\xbb\xbf" + PEOPLE.encode()),
     "without its last line end": ("people.csv", PEOPLE[:-1].encode()),
-    "with empty lines at the end": ("people.csv", PEOPLE.encode() + b"\n\r\n\n"),
     "in gzip": ("people.csv.gz", gzip.compress(PEOPLE.encode())),
     "in gzip with a byte-order mark": ("people.csv.gz", gzip.compress(b"\xef\xbb\xbf" + PEOPLE.encode())),
     "in gzip without saying so": ("people.csv", gzip.compress(PEOPLE.encode())),
@@ -231,7 +230,7 @@ def test_a_real_is_the_nearest_float_to_its_decimal(tmp_path):
 
 
 def test_a_header_alone_is_a_table_without_rows(tmp_path):
-    for text in ("age,team\n", "age,team", "age,team\r\n\r\n", "\ufeffage,team\n\n"):
+    for text in ("age,team\n", "age,team", "age,team\r\n", "\ufeffage,team\n"):
         path = write(tmp_path / "people.csv", text)
         found = files.read(path, SCHEMA, columns=["age", "team"])
         assert [len(s) for s in found.values()] == [0, 0]
@@ -325,7 +324,7 @@ def test_a_row_of_another_length_is_refused_wherever_it_is(lengths, end, block, 
     body = "\n".join(",".join([cell] * length) for length in lengths)
     path = write(tmp_path / "people.csv", "x,y,z\n" + body + end)
     monkeypatch.setattr(file_bytes, "BLOCK", block)
-    if set(lengths) == {3}:
+    if set(lengths) == {3} and end != "\n\n":
         assert len(files.read(path, {}, columns=["x"])["x"]) == len(lengths)
     else:
         with pytest.raises(FileFault, match="more or fewer fields"):
@@ -334,7 +333,7 @@ def test_a_row_of_another_length_is_refused_wherever_it_is(lengths, end, block, 
 
 def test_without_the_count_of_fields_short_rows_would_pass(tmp_path, monkeypatch):
     path = write(tmp_path / "people.csv", "x,y,z\n1,2,3\n4\n")
-    monkeypatch.setattr(file_csv, "csv_shape", lambda source, header: file_bytes.Shape(2, 0))
+    monkeypatch.setattr(file_csv, "csv_rows", lambda source, header: 2)
     assert files.read(path, {}, columns=["x"])["x"].to_list() == ["1", "4"]
 
 

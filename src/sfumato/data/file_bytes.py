@@ -9,7 +9,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ Format = Literal["csv", "parquet", "arrow"]
 # Small enough for the caches of a processor.
 BLOCK = 2**18
 MAX_HEADER = 2**24
+MAX_LINE = 2**24
 MAX_NAME = 2**14
 MAX_COLUMNS = 2**16
 
@@ -33,24 +34,40 @@ _COMPRESSED = (b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"\x04\x22\x4d\x18")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
 _QUOTED = re.compile(rb'"[^"]*"')
+# All bytes but a separator and LF, by the separator.
+_OTHERS = {mark: bytes(set(range(256)) - set(mark + b"\n")) for mark in (b",", b";", b"\t")}
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was looked at: its absolute path, what it holds, and whether gzip is around it."""
+    """A file that was looked at: its absolute path, what it holds, and whether gzip is around it.
+
+    With `most`, a file in gzip that unpacks to more bytes is refused.
+    """
 
     path: str
     shown: str
     holds: Format
     gzipped: bool
     stamp: tuple[int, ...]
+    most: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has, packed or not."""
+        return self.stamp[2]
 
     def blocks(self) -> Iterator[bytes]:
         """The bytes of the file, unpacked, block by block; what the system reports becomes a fault."""
         found: FileFault | None = None
+        read = 0
         try:
             with gzip.open(self.path) if self.gzipped else open(self.path, "rb", buffering=0) as file:
                 while block := file.read(BLOCK):
+                    read += len(block)
+                    if self.gzipped and self.most is not None and read > self.most:
+                        words = f"unpacks to more than {self.most >> 20:,} MiB; unpack it first"
+                        raise FileFault(self.shown, "gzip", words)
                     yield block
         except (EOFError, gzip.BadGzipFile, zlib.error):
             found = FileFault(self.shown, "gzip")
@@ -117,7 +134,9 @@ def _first(source: Source) -> bytes:
 
 
 def _fault(first: bytes) -> Fault | None:
-    if not first.removeprefix(_BOM).strip():
+    # Of text the first line alone decides: it is public, and no line below it changes the fault.
+    line = first.partition(b"\n")[0]
+    if not line.removeprefix(_BOM).strip():
         return "empty"
     if first.startswith(_OLE):
         return "excel"
@@ -127,15 +146,16 @@ def _fault(first: bytes) -> Fault | None:
         return "compression"
     if first.startswith(_UTF16):
         return "utf-16"
-    return "binary" if b"\0" in first else None
+    return "binary" if b"\0" in line else None
 
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a CSV file: names, separator, and how many bytes it takes."""
+    """The first line of a CSV file: names, separator, its text, and how many bytes it takes."""
 
     names: tuple[str, ...]
     separator: str
+    line: str
     size: int
 
 
@@ -144,13 +164,14 @@ def csv_header(source: Source) -> Header:
     record = _first_line(source)
     found: FileFault | None = None
     names: list[str] = []
-    bare = _QUOTED.sub(b"", record).rstrip(b"\r\n")
+    line = record.removeprefix(_BOM).removesuffix(b"\n").removesuffix(b"\r")
+    bare = _QUOTED.sub(b"", line)
     separator = _separator(source.path, bare)
-    quotes = _Quotes(source, separator)
-    quotes.take(record.removeprefix(_BOM))
-    quotes.end()
+    fault = _quote_fault(line + b"\n", separator.encode())
+    if fault is not None:
+        raise FileFault(source.shown, fault)
     try:
-        text = record.removeprefix(_BOM).decode().rstrip("\r\n")
+        text = line.decode()
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     except UnicodeDecodeError:
         found = FileFault(source.shown, "encoding")
@@ -160,17 +181,15 @@ def csv_header(source: Source) -> Header:
         names = rows[0] if rows else []
         if b"\r" in bare:
             found = FileFault(source.shown, "line ends")
-        elif (
-            len(rows) != 1
-            or len(names) > MAX_COLUMNS
-            or not any(names)
-            or len(max(names, key=len)) > MAX_NAME
-        ):
+        elif len(names) > MAX_COLUMNS:
+            words = f"must have at most {MAX_COLUMNS:,} columns; got {len(names):,}. Save it as Parquet"
+            found = FileFault(source.shown, "header", words)
+        elif len(rows) != 1 or not any(names) or len(max(names, key=len)) > MAX_NAME:
             found = FileFault(source.shown, "header")
     if found is not None:
         raise found
     require_distinct(source.shown, names)
-    return Header(tuple(names), separator, len(record))
+    return Header(tuple(names), separator, text, len(record))
 
 
 def require_distinct(shown: str, names: list[str]) -> None:
@@ -203,117 +222,108 @@ def _separator(path: str, bare: bytes) -> str:
     return next((mark for mark in ",;\t" if mark.encode() in bare), ",")
 
 
-class Shape(NamedTuple):
-    """How many rows a CSV file has, and how many empty lines below them."""
+def csv_rows(source: Source, header: Header) -> int:
+    """Count the lines below the header; each must be a row with as many fields as the header.
 
-    rows: int
-    blanks: int
-
-
-def csv_shape(source: Source, header: Header) -> Shape:
-    """The number of lines below the header, each of which is a row with as many fields as the header.
-
-    A line is a row or not by its own bytes, so that no line changes what another one is: docs/files.md. Only
-    separators, line ends, quotes and what is beside a quote are looked at, which costs little beside parsing.
-    Empty lines at the end are no rows, unless there is a single column: then one is an empty cell.
+    A line is a row or has a fault by its own bytes, so that no line changes what another one is:
+    docs/files.md. Of several faulty lines the first one counts.
     """
-    fields = len(header.names)
-    separator = header.separator.encode()
-    pattern = separator * (fields - 1) + b"\n"
-    others = bytes(set(range(256)) - set(separator + b"\n"))
-    rows, left, last = 0, b"", b"\n"
-    ends: list[bytes] = []  # line ends that may turn out to be the end of the file
-    for block in _outside(source, header):
-        kept = block if fields == 1 else block.rstrip(b"\r\n")
-        if not kept:
-            ends.append(block)
-            continue
-        marks = b"".join([*ends, kept]).translate(None, others)
-        ends = [block[len(kept) :]]
-        last = kept[-1:]
-        left += marks
-        whole = len(left) // fields
-        if left[: whole * fields] != pattern * whole:
-            raise FileFault(source.shown, "ragged")
-        rows += whole
-        left = left[whole * fields :]
-    if last != b"\n" or left:
-        # The last line may lack its end.
-        if left + b"\n" != pattern:
-            raise FileFault(source.shown, "ragged")
-        rows += 1
-    return Shape(rows, _blanks(source, b"".join(ends), rows))
+    return sum(checked_lines(source, header, lines) for lines in whole_lines(source, header.size))
 
 
-def _outside(source: Source, header: Header) -> Iterator[bytes]:
-    """What is below the header, without what is inside quotes."""
-    quotes = _Quotes(source, header.separator)
-    skip = header.size
+def checked_lines(source: Source, header: Header, lines: bytes) -> int:
+    """Count whole lines, each of which must be a row."""
+    found = _rows_or_fault(lines, header)
+    if isinstance(found, int):
+        return found
+    alone = (_rows_or_fault(line + b"\n", header) for line in lines[:-1].split(b"\n"))
+    raise FileFault(source.shown, next(fault for fault in alone if not isinstance(fault, int)))
+
+
+def whole_lines(source: Source, skip: int) -> Iterator[bytes]:
+    """What follows the first bytes of a file, in parts of whole lines; a last line without end gets one."""
+    parts: list[bytes] = []
+    size = 0
     for block in source.blocks():
         part = block[skip:]
         skip = max(0, skip - len(block))
-        if b"\0" in part:
-            raise FileFault(source.shown, "binary")
-        yield quotes.take(part)
-    yield quotes.end()
+        end = part.rfind(b"\n") + 1
+        if size + (part.find(b"\n") if end else len(part)) > MAX_LINE:
+            start = b"".join([*parts, part])[:MAX_LINE]
+            raise FileFault(source.shown, "binary" if b"\0" in start else "long line")
+        if end:
+            yield b"".join([*parts, part[:end]])
+            parts, size = [], 0
+        parts.append(part[end:])
+        size += len(parts[-1])
+    if size:
+        yield b"".join([*parts, b"\n"])
 
 
-def _blanks(source: Source, end: bytes, rows: int) -> int:
-    lines = end.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    below = lines[1:] if rows else lines
-    if any(line not in (b"", b"\r") for line in below):
-        raise FileFault(source.shown, "ragged")
-    return len(below)
+def _rows_or_fault(lines: bytes, header: Header) -> int | Fault:
+    """The number of whole lines, or the fault of one of them; that of a single line follows from it alone.
+
+    Only separators, line ends, quotes and what is next to a quote are looked at, which costs little next to
+    parsing.
+    """
+    if b"\0" in lines:
+        return "binary"
+    if not _is_utf8(lines):
+        return "encoding"
+    separator = header.separator.encode()
+    fault = _quote_fault(lines, separator)
+    if fault is not None:
+        return fault
+    outside = _outside_quotes(lines)
+    if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
+        return "line ends"
+    marks = outside.translate(None, _OTHERS[separator])
+    pattern = separator * (len(header.names) - 1) + b"\n"
+    rows = len(marks) // len(pattern)
+    return rows if marks == pattern * rows else "ragged"
 
 
-class _Quotes:
-    """The rule of quotes, block by block: around a whole field, doubled inside it, closed in its line."""
-
-    def __init__(self, source: Source, separator: str) -> None:
-        self._shown = source.shown
-        self._separator = ord(separator)
-        # The last byte that was judged, and two that wait for what follows them. The text begins a line.
-        self._seen = b"\n"
-        self._open = False
-
-    def take(self, block: bytes) -> bytes:
-        """The text up to here, two bytes late, with NUL in place of every byte inside quotes."""
-        block = self._seen + block
-        self._seen = block[-3:]
-        text = block[1:-2]
-        if not text or not (self._open or b'"' in text):
-            return text
-        codes = np.frombuffer(block, dtype=np.uint8)
-        quotes, ends = codes == ord('"'), codes == ord("\n")
-        edges = quotes | ends | (codes == self._separator)
-        before, after = edges[:-3], edges[2:-1] | ((codes[2:-1] == ord("\r")) & ends[3:])
-        inside = _parity(quotes[1:-2], self._open)
-        outside = ~inside
-        self._open = bool(inside[-1])
-        # Quotes open and close in turn. A doubled one closes and opens again at once.
-        if np.count_nonzero(quotes[1:-2] & ~((inside & before) | (outside & after))):
-            raise FileFault(self._shown, "quote")
-        if np.count_nonzero(inside & ends[1:-2]):
-            raise FileFault(self._shown, "quoted line end")
-        return (codes[1:-2] * outside).tobytes()
-
-    def end(self) -> bytes:
-        """The last two bytes of the text; the end of a file ends a line as well."""
-        rest = self.take(b"\n\n")
-        if self._open:
-            raise FileFault(self._shown, "quoted line end")
-        return rest
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def _parity(flags: Flags, first: bool) -> Flags:
-    """Whether the flags up to each place, and one more if `first`, are odd in number."""
+def _quote_fault(lines: bytes, separator: bytes) -> Fault | None:
+    """Check the rule of quotes: around a whole field, doubled inside it, closed in its line."""
+    if b'"' not in lines:
+        return None
+    # The first byte begins a line, and what is looked at after the last one is a line end too.
+    codes = np.frombuffer(b"\n" + lines + b"\n\n", dtype=np.uint8)
+    quotes, ends = codes == ord('"'), codes == ord("\n")
+    edges = quotes | ends | (codes == ord(separator))
+    before, after = edges[:-3], edges[2:-1] | ((codes[2:-1] == ord("\r")) & ends[3:])
+    inside = _parity(quotes[1:-2])
+    # Quotes open and close in turn. A doubled one closes and opens again at once.
+    if np.count_nonzero(quotes[1:-2] & ~((inside & before) | (~inside & after))):
+        return "quote"
+    return "quoted line end" if np.count_nonzero(inside & ends[1:-2]) else None
+
+
+def _outside_quotes(lines: bytes) -> bytes:
+    """The text with NUL in place of every byte inside quotes, which must be sound."""
+    if b'"' not in lines:
+        return lines
+    codes = np.frombuffer(lines, dtype=np.uint8)
+    return (codes * ~_parity(codes == ord('"'))).tobytes()
+
+
+def _parity(flags: Flags) -> Flags:
+    """Whether the flags up to each place are odd in number."""
     bits = np.packbits(flags, bitorder="little")
     words = np.zeros(-(-len(bits) // 8), dtype="<u8")
     words.view(np.uint8)[: len(bits)] = bits
     for shift in (1, 2, 4, 8, 16, 32):
         words ^= words << np.uint64(shift)
-    before = np.bitwise_xor.accumulate(np.append(np.uint64(first), words[:-1] >> np.uint64(63)))
+    before = np.bitwise_xor.accumulate(np.append(np.uint64(0), words[:-1] >> np.uint64(63)))
     words ^= before * np.uint64(2**64 - 1)
     return np.unpackbits(words.view(np.uint8), count=len(flags), bitorder="little").view(np.bool_)

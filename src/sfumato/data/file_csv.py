@@ -1,12 +1,11 @@
-"""CSV files: Polars parses needed columns as declared, and beside it the shape of all rows is checked."""
+"""CSV files: the shape of all rows is checked, then Polars parses needed columns as declared."""
 
-import codecs
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.data.field import Field
-from sfumato.data.file_bytes import Header, Shape, Source, csv_header, csv_shape
+from sfumato.data.file_bytes import Header, Source, checked_lines, csv_header, csv_rows, whole_lines
 from sfumato.data.file_cells import FALSE, NULL, TRUE
 from sfumato.data.file_faults import FileFault, no_such_column, not_as_declared
 from sfumato.data.file_polars import cell_value, cell_wrong
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 # So many rows are looked at to guess the types of a file for a starter; fewer of a table with many columns.
 SAMPLE = 1_000
 SAMPLE_CELLS = 200_000
+SAMPLE_BYTES = 2**22
+# gzip may hold a thousand times its size, all of which would be held in memory.
+MOST_UNPACKED = 2**30
 
 
 def csv_kinds(source: Source) -> tuple[tuple[str, FileKind | None], ...]:
@@ -26,30 +28,39 @@ def csv_kinds(source: Source) -> tuple[tuple[str, FileKind | None], ...]:
 
     header = csv_header(source)
     rows = min(SAMPLE, max(SAMPLE_CELLS // len(header.names), 1))
+    lines = _first_lines(source, header, rows)
+    if not checked_lines(source, header, lines):
+        return tuple((name, None) for name in header.names if name)
     sample = collected(
         pl.scan_csv(
-            source.path,
+            b"header\n" + lines,
             has_header=False,
-            skip_lines=1,
+            skip_rows=1,
             separator=header.separator,
             null_values=["", NULL],
             n_rows=rows,
             infer_schema_length=rows,
             ignore_errors=True,  # rows beyond the sample may hold something else
-            glob=False,
         )
     )
-    if sample is None or sample.width != len(header.names):
-        if csv_shape(source, header).rows:
-            _refuse_encoding(source)
-            raise FileFault(source.shown, "parse")
-        return tuple((name, None) for name in header.names if name)
+    if sample is None:
+        raise FileFault(source.shown, "parse")
     pairs = zip(header.names, sample.iter_columns(), strict=True)
     return tuple(
         (name, stored_kind(series.dtype) if series.null_count() < len(series) else None)
         for name, series in pairs
         if name
     )
+
+
+def _first_lines(source: Source, header: Header, rows: int) -> bytes:
+    """This many lines below the header, or somewhat more; fewer where they are long."""
+    text = b""
+    for lines in whole_lines(source, header.size):
+        text += lines
+        if text.count(b"\n") >= rows or len(text) >= SAMPLE_BYTES:
+            break
+    return text
 
 
 def read_csv(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Series]":
@@ -62,21 +73,19 @@ def read_csv(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Serie
             raise no_such_column(source.shown, name, tuple(filter(None, header.names)))
     wanted = [_Wanted(name, header.names.index(name), field) for name, field in fields.items()]
     # Polars reads short rows as nulls and does not look at columns that are not asked for.
-    counted = _Beside(lambda: csv_shape(source, header))
-    table = collected(_columns(source, header, wanted))
-    rows, blanks = counted.result()
-    # Polars reads an empty line at the end as nulls.
-    if table is not None and table.height not in (rows, rows + blanks):
-        source.require_unchanged()
-        raise FileFault(source.shown, "parse")
+    rows = csv_rows(replace(source, most=MOST_UNPACKED), header)
     if not rows:
         return {w.name: pl.Series(w.name, [], final_type(w.kind, w.field)) for w in wanted}
+    table = collected(_columns(source, header, wanted))
     if table is None:
         raise _fault(source, header, wanted)
+    if table.height != rows:
+        source.require_unchanged()
+        raise FileFault(source.shown, "parse")
     for w in wanted:
         if _wrong(w) in table.columns and table[_wrong(w)].any():
             raise not_as_declared(source.shown, w.name, w.kind)
-    return {w.name: _finished(source, w, table[w.name].head(rows)) for w in wanted}
+    return {w.name: _finished(source, w, table[w.name]) for w in wanted}
 
 
 class _Wanted:
@@ -150,7 +159,7 @@ def _scan(
     return pl.scan_csv(
         source.path,
         has_header=False,
-        skip_lines=1,
+        skip_rows=1,  # skip_lines would also drop a byte-order mark at the start of the first row
         schema={_place(i): types.get(i, pl.String) for i in range(len(header.names))},
         separator=header.separator,
         # With a rule of its own, an empty cell of any kind is null, in quotes or not.
@@ -169,47 +178,9 @@ def _finished(source: Source, wanted: _Wanted, series: "pl.Series") -> "pl.Serie
 
 def _fault(source: Source, header: Header, wanted: "Sequence[_Wanted]") -> FileFault:
     """Why Polars could not parse rows of the right shape: found by trying again, not by what it said."""
-    _refuse_encoding(source)
     for w in wanted:
         if collected(_columns(source, header, [w])) is None:
             if w.kind in ("integer", "real"):
                 return not_as_declared(source.shown, w.name, w.kind)
             return FileFault(source.shown, "parse")
     return FileFault(source.shown, "parse")
-
-
-def _refuse_encoding(source: Source) -> None:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    sound = True
-    for block in source.blocks():
-        try:
-            decoder.decode(block)
-        except UnicodeDecodeError:
-            sound = False
-            break
-    if not sound:
-        raise FileFault(source.shown, "encoding")
-
-
-class _Beside:
-    """A computation in a thread of its own, for the time that Polars parses."""
-
-    def __init__(self, compute: Callable[[], Shape]) -> None:
-        self._compute = compute
-        self._found = Shape(0, 0)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._found = self._compute()
-        except BaseException as error:
-            self._error = error
-
-    def result(self) -> Shape:
-        """What was computed; what it raised is raised here."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._found

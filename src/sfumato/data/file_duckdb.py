@@ -1,7 +1,7 @@
 """Files as relations of DuckDB, each on a connection of its own."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sfumato.data.file_cells import (
@@ -20,6 +20,7 @@ from sfumato.data.file_cells import (
 )
 from sfumato.data.file_faults import FileFault
 from sfumato.data.file_listing import Piece
+from sfumato.data.file_polars import PolarsScanner
 from sfumato.data.file_scans import Lines, Wanted, place
 from sfumato.data.file_types import FileKind
 from sfumato.errors import MissingExtra
@@ -28,12 +29,41 @@ _TYPES = {"integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN", "text": "
 _TYPES |= {"date": "DATE", "datetime": "TIMESTAMP"}
 
 
+class _PolarsBatches:
+    """CSV files that Polars parses for DuckDB, batch by batch, whenever a relation is read.
+
+    DuckDB's own reader guesses where lines begin in the middle of a file, and loses rows where it is wrong.
+    """
+
+    def __init__(self, form: Lines) -> None:
+        self._form = form
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        import pyarrow as pa
+
+        schema = pa.schema([(place(index), pa.large_string()) for index in self._form.needed])
+        return pa.RecordBatchReader.from_batches(schema, self._batches()).__arrow_c_stream__()
+
+    def _batches(self) -> Iterator[Any]:
+        import polars as pl
+
+        frame = PolarsScanner().lines(self._form)
+        rows = 0
+        for batch in frame.collect_batches(maintain_order=False, engine="streaming"):
+            rows += batch.height
+            yield from batch.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+        # Polars says nothing where a file ends too early.
+        if rows != self._form.rows:
+            raise FileFault(self._form.pieces[0].source.shown, "changed")
+
+
 class DuckdbScanner:
     """Scans by DuckDB."""
 
     def __init__(self) -> None:
         try:
             import duckdb
+            import pyarrow  # noqa: F401  # reason: tables come to DuckDB as batches of Arrow
         except ImportError:
             raise MissingExtra(
                 'engine = "duckdb" needs the package duckdb: pip install "sfumato[duckdb]"'
@@ -48,22 +78,7 @@ class DuckdbScanner:
             self._base.execute(f"set {setting} = false")
 
     def lines(self, form: Lines) -> Any:
-        columns = ", ".join(f"'{place(i)}': 'VARCHAR'" for i in range(form.columns))
-        options = {
-            "columns": f"{{{columns}}}",
-            "auto_detect": "false",
-            "header": "false",
-            "skip": "1",
-            "delim": f"chr({ord(form.separator)})",
-            "quote": "'\"'",
-            "escape": "'\"'",
-            "strict_mode": "true",
-            "null_padding": "false",
-            "ignore_errors": "false",
-            "compression": "'gzip'" if form.gzipped else "'none'",
-            "hive_partitioning": "false",
-        }
-        return self._scan("read_csv", form.pieces, options)
+        return self._base.from_arrow(_PolarsBatches(form))
 
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
         if pieces[0].source.holds == "arrow":
@@ -72,15 +87,11 @@ class DuckdbScanner:
 
             found = dataset.dataset([piece.source.path for piece in pieces], format="ipc")
             return self._base.from_arrow(found)
-        options = {"hive_partitioning": str(folder is not None).lower()}
+        options = f"hive_partitioning = {str(folder is not None).lower()}"
         if folder is not None:
-            options["hive_types_autocast"] = "false"
-        return self._scan("read_parquet", pieces, options)
-
-    def _scan(self, function: str, pieces: Sequence[Piece], options: Mapping[str, str]) -> Any:
-        patterns = [_literal(piece) for piece in pieces]
-        listed = ", ".join(f"{name} = {value}" for name, value in options.items())
-        return self._base.sql(f"select * from {function}([{', '.join(map(_text, patterns))}], {listed})")
+            options += ", hive_types_autocast = false"
+        patterns = ", ".join(_text(_literal(piece)) for piece in pieces)
+        return self._base.sql(f"select * from read_parquet([{patterns}], {options})")
 
     def read(self, frame: Any, wanted: Sequence[Wanted], said: Mapping[str, str | None]) -> Any:
         made = []

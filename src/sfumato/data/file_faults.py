@@ -29,6 +29,7 @@ Fault = Literal[
     "ragged",
     "quote",
     "quoted line end",
+    "long line",
     "parse",
     "parquet",
     "arrow",
@@ -47,7 +48,7 @@ _WORDS: dict[Fault, str] = {
     "permission": "cannot be opened: this user may not read it",
     "unreadable": "cannot be read: the operating system reports an error",
     "changed": "was changed while it was read; try again when it is complete",
-    "empty": "is empty: it has no header",
+    "empty": "is empty: it has no header in its first line",
     "excel": "is an Excel workbook; save it as CSV UTF-8",
     "archive": "is a zip archive; unpack it and name the CSV or Parquet file inside",
     "compression": "is compressed in a way that is not read; unpack it, or compress it by gzip",
@@ -55,13 +56,16 @@ _WORDS: dict[Fault, str] = {
     "utf-16": "is UTF-16 text; save it as CSV UTF-8",
     "encoding": "is not UTF-8 text; save it as CSV UTF-8",
     "binary": "holds NUL bytes, so it is no text file",
-    "line ends": "has line ends of old Macintosh computers (CR alone); save it with LF or CR LF",
+    "line ends": "has line ends of old Macintosh computers (CR alone), or a CR in a row outside quotes; "
+    "save it with LF or CR LF",
     "header": "must begin with one line of column names",
-    "ragged": "has rows with more or fewer fields than its header",
+    "ragged": "has rows with more or fewer fields than its header, or an empty line; "
+    "remove empty lines, also at the end",
     "quote": "has a quote that is never closed, or text beside a quoted field; "
     "quotes must be around a whole field, and doubled inside it",
     "quoted line end": "has a line end inside quotes, or a quote that is not closed in its line; "
     "each row must be one line: write spaces for the line ends inside fields, or save the table as Parquet",
+    "long line": "has a line of more than 16 MiB; save it as Parquet",
     "parse": "cannot be read as a table",
     "parquet": "is no Parquet file, or one that is cut short, damaged or encrypted",
     "arrow": "is no Arrow IPC file (Feather version 2), or one that is cut short or damaged",

@@ -1,16 +1,15 @@
 """Files left to an engine: checked before anything is charged, then a lazy table of the needed columns."""
 
-import codecs
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfumato.data.field import Field
-from sfumato.data.file_bytes import Header, Shape, Source, csv_header, csv_shape
+from sfumato.data.file_bytes import Header, csv_header, csv_rows
 from sfumato.data.file_cells import fits
 from sfumato.data.file_faults import FileFault, no_such_column, not_as_declared
-from sfumato.data.file_listing import Listing, Piece
+from sfumato.data.file_listing import Keys, Listing, Piece
 from sfumato.data.file_parquet import damage, file_types, is_wide, kind_as_declared
 from sfumato.data.file_scans import EngineName, Lines, Scanner, Wanted, guarded, place, scanner
 from sfumato.data.file_types import FileKind, declared_kind, stored_kind
@@ -121,74 +120,36 @@ def _require_few(listing: Listing, count: int) -> None:
         raise FileFault(listing.shown, "mixed files", words)
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """A CSV file whose lines are all sound rows."""
-
-    piece: Piece
-    header: Header
-    shape: Shape
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        """What files must share to be scanned together; empty lines below the rows are told to one scan."""
-        blank = self.piece.name if self.shape.blanks else ""
-        return self.header.names, self.header.separator, self.piece.source.gzipped, self.piece.keys, blank
-
-
-class _Decoded(Source):
-    """A file that is UTF-8 as far as it was read."""
-
-    def blocks(self) -> Iterator[bytes]:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        sound = True
-        for block in super().blocks():
-            try:
-                decoder.decode(block)
-            except UnicodeDecodeError:
-                sound = False
-                break
-            yield block
-        if sound and decoder.getstate()[0]:
-            sound = False
-        if not sound:
-            raise FileFault(self.shown, "encoding")
-
-
-def _checked(piece: Piece, header: Header) -> _Checked:
-    source = piece.source
-    decoded = _Decoded(source.path, source.shown, source.holds, source.gzipped, source.stamp)
-    return _Checked(piece, header, csv_shape(decoded, header))
-
-
 def lazy_lines(listing: Listing, fields: Mapping[str, Field], engine: EngineName) -> Any:
     """The needed columns of CSV files: lines are checked as bytes, and cells by a pass of the engine."""
     headers = [csv_header(piece.source) for piece in listing.pieces]
     require_same(listing, [header.names for header in headers])
     _require_columns(listing, fields, headers[0].names)
     keys = _key_kinds(listing, fields)
-    forms: dict[tuple[Any, ...], list[_Checked]] = defaultdict(list)
-    rows = 0
+    scans = scanner(engine)
+    # What files must share to be scanned together.
+    forms: dict[tuple[Header, bool, Keys], dict[Piece, int]] = defaultdict(dict)
     for piece, header in zip(listing.pieces, headers, strict=True):
-        checked = _checked(piece, header)
-        rows += checked.shape.rows
-        if checked.shape.rows:
-            forms[checked.form].append(checked)
+        rows = csv_rows(piece.source, header)
+        if rows:
+            forms[replace(header, size=0), piece.source.gzipped, piece.keys][piece] = rows
     _require_few(listing, len(forms))
     wanted = [
         Wanted(name, _key_place(name) if name in keys else name, declared_kind(field) or "text", "cell")
         for name, field in fields.items()
     ]
-    scans = scanner(engine)
     fault = FileFault(listing.shown, "parse")
     if not forms:
         return guarded(fault, lambda: scans.empty(wanted))
     texts = guarded(
-        fault, lambda: scans.together([_text(scans, wanted, keys, each) for each in forms.values()])
+        fault,
+        lambda: scans.together(
+            [_text(scans, wanted, keys, header, pieces) for (header, *_), pieces in forms.items()]
+        ),
     )
     listing.require_unchanged()
     found, *wrong = guarded(fault, lambda: scans.wrong(texts, _renamed(wanted)))
-    if found != rows:
+    if found != sum(sum(pieces.values()) for pieces in forms.values()):
         # What the engine took for rows are not the lines of the files.
         listing.require_unchanged()
         raise fault
@@ -207,25 +168,21 @@ def _renamed(wanted: Sequence[Wanted]) -> list[Wanted]:
 
 
 def _text(
-    scans: Scanner, wanted: Sequence[Wanted], keys: Mapping[str, FileKind], group: list[_Checked]
+    scans: Scanner,
+    wanted: Sequence[Wanted],
+    keys: Mapping[str, FileKind],
+    header: Header,
+    rows: Mapping[Piece, int],
 ) -> Any:
     """The needed columns of some files as text, under names of their own."""
-    header, first = group[0].header, group[0].piece
-    form = Lines(
-        tuple(checked.piece for checked in group),
-        len(header.names),
-        header.separator,
-        first.source.gzipped,
-        group[0].shape.rows if group[0].shape.blanks else None,
-    )
+    first = next(iter(rows))
+    at = {name: index for index, name in enumerate(header.names)}
     texts = [
-        Wanted(
-            f"text {index}",
-            each.place if each.name in keys else place(header.names.index(each.name)),
-            "text",
-            "keep",
-        )
+        Wanted(f"text {index}", each.place if each.name in keys else place(at[each.name]), "text", "keep")
         for index, each in enumerate(wanted)
     ]
+    needed = [at[each.name] for each in wanted if each.name not in keys]
+    # Of a table whose needed columns are all keys, some column tells how many rows there are.
+    form = Lines(tuple(rows), sum(rows.values()), header, first.source.gzipped, tuple(needed or [0]))
     said = {_key_place(name): value for name, value in first.keys if name in keys}
     return scans.read(scans.lines(form), texts, said)

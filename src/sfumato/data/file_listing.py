@@ -58,11 +58,6 @@ class Listing:
         return "=" not in self.folder and all(map(_PLAIN.fullmatch, parts))
 
     @property
-    def size(self) -> int:
-        """How many bytes the files have in all."""
-        return sum(piece.source.stamp[2] for piece in self.pieces)
-
-    @property
     def stamp(self) -> tuple[object, ...]:
         """What the system knows of the files, which differs after a change."""
         if self.alone:

@@ -49,6 +49,16 @@ def file_types(source: Source) -> "dict[str, pl.DataType]":
     return {name: dtype for name, dtype in found.items() if name}
 
 
+def stored_rows(source: Source) -> int:
+    """How many rows a file says that it has."""
+    import polars as pl
+
+    counted = collected(_scan(source).select(pl.len()))
+    if counted is None:
+        raise damage(source)
+    return int(counted.item())
+
+
 def read_stored(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Series]":
     """The columns of these names, as declared."""
     types = file_types(source)

@@ -35,12 +35,11 @@ class PolarsScanner:
         return pl.scan_csv(
             [piece.source.path for piece in form.pieces],
             has_header=False,
-            skip_lines=1,
-            schema={place(i): pl.String for i in range(form.columns)},
-            separator=form.separator,
-            n_rows=form.rows,
+            skip_rows=1,  # skip_lines would also drop a byte-order mark at the start of the first row
+            schema={place(i): pl.String for i in range(len(form.header.names))},
+            separator=form.header.separator,
             glob=False,
-        )
+        ).select(map(place, form.needed))
 
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
         import polars as pl

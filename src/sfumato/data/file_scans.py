@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
+from sfumato.data.file_bytes import Header
 from sfumato.data.file_faults import FileFault
 from sfumato.data.file_listing import Piece
 from sfumato.data.file_types import FileKind
@@ -30,20 +31,20 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Lines:
-    """CSV files of one form: how many columns they have, and how these are told apart."""
+    """Checked CSV files with one header: how many rows they have, and the places of the needed columns."""
 
     pieces: tuple[Piece, ...]
-    columns: int
-    separator: str
+    rows: int
+    header: Header
     gzipped: bool
-    rows: int | None = None  # where a single file has empty lines below its rows
+    needed: tuple[int, ...]
 
 
 class Scanner(Protocol):
     """What an engine can do with files."""
 
     def lines(self, form: Lines) -> Any:
-        """All columns of CSV files as text, called place(0), place(1) and so on."""
+        """The needed columns of CSV files as text, called place(0), place(1) and so on."""
 
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
         """Columns of Parquet or Arrow files of one form, by their names; with a folder, its keys as text."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sfumato.data.file_bytes import csv_header, whole_lines
 from sfumato.data.file_cells import (
     ABOVE,
     AROUND,
@@ -95,24 +96,22 @@ class SparkScanner:
         self._session = spark_session()
 
     def lines(self, form: Lines) -> Any:
+        from pyspark.sql import functions
+
         for piece in form.pieces:
             if form.gzipped != piece.source.path.endswith(".gz"):
                 words = "must be called .gz if and only if gzip is around it, for Spark goes by the name"
                 raise FileFault(piece.source.shown, "file name", words)
-        schema = ", ".join(f"{place(i)} string" for i in range(form.columns))
-        options = {
-            "header": "true",
-            "enforceSchema": "true",
-            "sep": form.separator,
-            "quote": '"',
-            "escape": '"',
-            "lineSep": "\n",
-            "multiLine": "false",
-            "mode": "FAILFAST",
-            "maxColumns": str(form.columns + 1),
-            "maxCharsPerColumn": "-1",
-        }
-        return self._session.read.schema(schema).options(**options).csv(_paths(form.pieces))
+        # As lines, for Spark's reader of CSV drops a byte-order mark at the start of each split of a file.
+        text = self._session.read.schema("value string").option("lineSep", "\n").text(_paths(form.pieces))
+        line = functions.rtrim(text["value"], functions.lit("\r"))
+        lines = text.select(line.alias("line")).where(functions.col("line") != form.header.line)
+        repeated = self._session.range(_header_repeats(form)).select(functions.lit(form.header.line))
+        fields = _fields(functions.col("line"), form.header.separator)
+        split = lines.union(repeated).select(fields.alias("fields"))
+        return split.select(
+            *(_cell(split["fields"][i], form.header.separator).alias(place(i)) for i in form.needed)
+        )
 
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
         if pieces[0].source.holds == "arrow":
@@ -200,6 +199,42 @@ class SparkScanner:
         for each in wanted:
             schema = schema.add(each.name, _TYPES[each.kind])
         return self._session.createDataFrame([], schema)
+
+
+def _header_repeats(form: Lines) -> int:
+    """How many rows are the same line as the header, which Spark cannot tell from it."""
+    line = re.compile(b"^" + re.escape(form.header.line.encode()) + b"\r?\n", re.MULTILINE)
+    sources = (piece.source for piece in form.pieces)
+    return sum(
+        len(line.findall(lines))
+        for source in sources
+        for lines in whole_lines(source, csv_header(source).size)
+    )
+
+
+def _fields(line: Any, separator: str) -> Any:
+    """The fields of a sound line, with NUL, which no line holds, for separators inside quotes."""
+    from pyspark.sql import functions
+
+    hidden = functions.transform(
+        functions.split(line, '"', -1),
+        lambda part, index: functions.when(
+            index % 2 == 1, functions.translate(part, separator, "\0")
+        ).otherwise(part),
+    )
+    bare = functions.when(line.contains('"'), functions.array_join(hidden, '"')).otherwise(line)
+    return functions.split(bare, separator, -1)
+
+
+def _cell(field: Any, separator: str) -> Any:
+    """The text of a field without its quotes."""
+    from pyspark.sql import functions
+
+    inner = functions.substring(field, functions.lit(2), functions.length(field) - 2)
+    single = functions.replace(inner, functions.lit('""'), functions.lit('"'))
+    return functions.when(field.startswith('"'), functions.translate(single, "\0", separator)).otherwise(
+        field
+    )
 
 
 def _value(cell: Any, kind: FileKind) -> Any:

@@ -3,6 +3,7 @@
 What works, what is refused, and how often the files are read is in docs/files.md.
 """
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +11,13 @@ from typing import Any
 from sfumato.checks import one_of, shown
 from sfumato.data import files
 from sfumato.data.field import Field
-from sfumato.data.file_bytes import Format, csv_header
+from sfumato.data.file_bytes import Format, Source, csv_header
 from sfumato.data.file_cells import fits
 from sfumato.data.file_csv import csv_kinds
 from sfumato.data.file_faults import FileFault
 from sfumato.data.file_lazy import lazy_lines, lazy_stored, require_same
 from sfumato.data.file_listing import Listing, found_files, listed
-from sfumato.data.file_parquet import file_types, stored_kinds
+from sfumato.data.file_parquet import file_types, stored_kinds, stored_rows
 from sfumato.data.file_scans import EngineName
 from sfumato.data.file_types import FileKind
 from sfumato.errors import InvalidParameter
@@ -31,7 +32,8 @@ __all__ = [
 ]
 
 ENGINES: tuple[EngineName, ...] = ("polars", "duckdb", "spark")
-# A Parquet file of up to so many bytes is read at once, which is faster; a larger one is left to Polars.
+# A Parquet file of at most this many bytes, and of as many needed cells, is read at once, which is faster. A
+# larger one is left to Polars, and so is a CSV file in gzip that unpacks to more bytes.
 AT_ONCE = 2**28
 
 Path = str | os.PathLike[str]
@@ -45,7 +47,8 @@ def open_table(
     Guarantee:
         Whether the files are well-formed, or else the kind of a fault, is public (SECURITY.md); no message
         has a value or a row number. Without an engine, a CSV file, or a Parquet file of up to 256 MiB, is
-        read at once. All else stays with the engine, and memory does not follow the number of rows.
+        read at once, unless it is small only because it is packed. All else stays with the engine, and
+        memory does not follow the number of rows.
 
     Args:
         path: a CSV, Parquet or Arrow IPC file; a folder of such files, with partitions such as year=2026 or
@@ -77,7 +80,7 @@ def open_table(
     if engine is not None:
         one_of("engine", engine, ENGINES)
     listing = listed(path)
-    if engine is None and listing.alone and _at_once(listing):
+    if engine is None and listing.alone and _at_once(listing.pieces[0].source, len(names)):
         return files.read(path, schema, columns=names)
     fields = {name: schema.get(name, Field()) for name in names}
     opened = lazy_lines if listing.holds == "csv" else lazy_stored
@@ -86,8 +89,17 @@ def open_table(
     return found
 
 
-def _at_once(listing: Listing) -> bool:
-    return listing.holds == "csv" or (listing.holds == "parquet" and listing.size <= AT_ONCE)
+def _at_once(source: Source, columns: int) -> bool:
+    if source.holds == "csv":
+        return not source.gzipped or not _unpacks_to_more(source, AT_ONCE)
+    if source.holds == "arrow" or source.size > AT_ONCE:
+        return False
+    return stored_rows(source) * columns <= AT_ONCE
+
+
+def _unpacks_to_more(source: Source, size: int) -> bool:
+    sizes = itertools.accumulate(map(len, source.blocks()))
+    return any(read > size for read in sizes)
 
 
 def table_header(path: Path, engine: EngineName | None = None) -> tuple[tuple[str, FileKind | None], ...]:
@@ -218,7 +230,7 @@ def table_fingerprint(path: Path, key: bytes) -> str:
         return files.fingerprint(path, key)
     found = files.keyed(key, b"folder")
     for piece in listing.pieces:
-        for part in (piece.name.encode(errors="surrogateescape"), str(piece.source.stamp[2]).encode()):
+        for part in (piece.name.encode(errors="surrogateescape"), str(piece.source.size).encode()):
             found.update(len(part).to_bytes(8) + part)
         for block in piece.source.blocks():
             found.update(block)
