@@ -291,9 +291,7 @@ class Release:
         if getattr(self.query, "on_points", False):
             # Integers that were answered as float64, which holds them exactly.
             columns = [column.astype(np.int64) for column in columns]
-        # The digits of the narrowest interval for all: rounded one by one, equal numbers would seem unequal.
-        widths = [float(most) - float(least) for least, most in zip(*columns[1:], strict=True)]
-        width = min((width for width in widths if width > 0), default=0.0)
+        width = _narrowest(*columns[1:])
         return [
             (
                 label,
@@ -306,9 +304,16 @@ class Release:
 
     def _dated(self, columns: list[Any]) -> Iterator[list[str]]:
         """Values and ends as ISO text, the ends rounded outwards."""
-        width = min((float(w) for w in columns[2] - columns[1] if w > 0), default=0.0)
+        width = _narrowest(*columns[1:])
         for column, whole in zip(columns, (round, math.floor, math.ceil), strict=True):
             yield [written(number, self.reads, width, whole) for number in column.tolist()]
+
+
+def _narrowest(lower: Any, upper: Any) -> float:
+    """The width of the narrowest interval, whose digits all get: one by one, equal numbers would seem unequal."""
+    # In Python's floats: both ends may be infinite, and NumPy would warn.
+    widths = [float(most) - float(least) for least, most in zip(lower, upper, strict=True)]
+    return min((width for width in widths if width > 0), default=0.0)
 
 
 def _cell(text: str, tag: str, column: int) -> str:

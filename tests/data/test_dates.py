@@ -77,6 +77,13 @@ def test_a_statistic_of_dates_answers_and_prints_dates():
     assert str(passed.dates) == "2020-01-31"
 
 
+def test_no_threshold_that_is_passed_is_shown_without_a_warning():
+    # Both ends of the interval are infinite then; warnings are errors in the tests.
+    passed = _release(sf.first_passing, at=DAYS, count=10**6)
+    assert passed.value is None
+    assert "[none, none]" in str(passed)
+
+
 def test_datetimes_are_told_to_the_second_of_utc():
     hours = [dt.datetime(2020, 1, 1, tzinfo=PARIS) + dt.timedelta(hours=i) for i in range(240)]
     bounds = (dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 11))
