@@ -8,6 +8,7 @@ FLOWER_VENV := .venv-flower
 ORACLES_VENV := .venv-oracles
 JOBS ?= 2
 MUTANTS ?= 1000
+CASES ?= 10000
 BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed engine_speed anonymity_speed
 
 BIN := $(VENV)/bin
@@ -18,7 +19,7 @@ install = PIP_CONSTRAINT=$(2) PIP_BUILD_CONSTRAINT=$(2) $(1)/bin/python $(PIP_IN
 INSTALL := $(call install,$(VENV),constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark test-flower test-oracles check format lint types layers doctests bench bench-quick bench-engines coverage faults mutation mutation-quick clean
+.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark test-flower test-oracles check format lint types layers doctests bench bench-quick bench-engines coverage faults fuzz mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -61,6 +62,9 @@ test-oracles: $(ORACLES_VENV)/.oracles  ## Compare anonymity with what other pro
 
 faults: $(VENV)/.dev  ## Kill, crowd and damage ledgers, on SQLite and PostgreSQL; fails at a lost or doubled charge (takes long)
 	@$(BIN)/python tests/faults/campaign.py --kills 500 --jobs $(JOBS)
+
+fuzz: $(VENV)/.dev  ## Draw hostile neighbouring tables and try to tell them apart; fails if anything does (takes long)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz/campaign.py --cases $(CASES) --jobs $(JOBS)
 
 mutation: $(VENV)/.mutation  ## Try small changes to laws, privacy and mechanisms; fails if the tests miss too many
 	@$(BIN)/python tests/mutation.py --mutants $(MUTANTS) --jobs $(JOBS)

@@ -310,7 +310,10 @@ class Release:
 
 
 def _narrowest(lower: Any, upper: Any) -> float:
-    """The width of the narrowest interval, whose digits all get: one by one, equal numbers would seem unequal."""
+    """The width of the narrowest interval.
+
+    All numbers are rounded to its digits: rounded one by one, equal numbers would seem unequal.
+    """
     # In Python's floats: both ends may be infinite, and NumPy would warn.
     widths = [float(most) - float(least) for least, most in zip(lower, upper, strict=True)]
     return min((width for width in widths if width > 0), default=0.0)
