@@ -15,6 +15,8 @@ Row = tuple[Any, ...]
 # Where the rows of units are chosen by one run over the table, and where by a hash of each unit's own rows.
 MEMORY = ("numpy", "pandas", "pandas arrow", "polars", "pyarrow", "csv", "parquet")
 LAZY = ("polars lazy", "duckdb", "csv polars", "csv duckdb", "parquet polars", "parquet duckdb")
+# A folder of two CSV files.
+LAZY += ("csvs polars", "csvs duckdb")
 SPARK = ("spark",)
 ROUTES = ("session", "ledger", "command")
 

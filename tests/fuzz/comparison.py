@@ -66,7 +66,10 @@ def differences(case: Case, folder: Path, tally: Tally | None = None) -> list[Di
         tally.answers += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of the run were compared
-            found += _laws(case, pair, tally)
+            try:
+                found += _laws(case, pair, tally)
+            except Exception as error:  # of an engine, on groups that were not named before
+                found.append(Difference("fault", f"laws cannot be found: {type(error).__name__}: {error}"))
     elif pair[0].error is not None:
         tally.refused += 1
     return found

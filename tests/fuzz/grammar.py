@@ -136,8 +136,9 @@ def draw_columns(draws: Draws, engine: str, route: str) -> tuple[Column, ...]:
     found: list[Column] = []
     for _ in range(draws.one((1, 1, 2, 2, 3, 4))):
         name = _fresh(draws, engine, route, [column.name for column in found])
-        # Text is read by everything, and is what groups are made of.
-        found.append(Column(name, "text" if draws.chance(0.25) else draws.one(types)))
+        # Text is read by everything, makes groups, and is what a line of a file may begin with.
+        likely = 0.6 if csv and not found else 0.25
+        found.append(Column(name, "text" if draws.chance(likely) else draws.one(types)))
     return tuple(found)
 
 
@@ -216,8 +217,9 @@ def draw_categories(draws: Draws, kind: str) -> tuple[Any, ...]:
     if kind == "integer":
         return draws.one(((1, 2), (3, 5), (1, 2**53 + 1, 0)))
     words = ["a", "b", "c", *(text for text in TYPES["text"].pool if text and text != CANARY_TEXT)]
-    words += ["\ud800"] * draws.chance(0.03)
-    return tuple(dict.fromkeys(draws.some(words[:3], 2) + draws.some(words, draws.one((1, 2)))))
+    found = draws.some(words[:3], 2) + draws.some(words, draws.one((1, 2)))
+    # Half a surrogate pair, which no file and few engines can write.
+    return tuple(dict.fromkeys([*["\ud800"] * draws.chance(0.04), *found]))
 
 
 def draw_field(draws: Draws, column: Column, route: str) -> dict[str, Any] | None:
@@ -310,7 +312,9 @@ def draw_statistic(draws: Draws, kind: str) -> tuple[Any, dict[str, Any]]:
 def draw_quantiles(draws: Draws, kind: str) -> dict[str, Any]:
     name = draws.one(tuple(METHODS))
     probs = (0.5,) if name in ("single", "inverse_sensitivity") or draws.chance(0.5) else (0.25, 0.5, 0.75)
-    found: dict[str, Any] = {"probs": probs, "n_hint": 4}
+    found: dict[str, Any] = {"probs": probs}
+    if draws.chance(0.7):
+        found["n_hint"] = 4
     found["method"] = METHODS[name](**draws.one(METHOD_OPTIONS[name]))
     if kind in ("integer", "real", "unknown"):
         found |= {"bounds": (0, draws.one((1, 2))), "step": 1}

@@ -1,6 +1,7 @@
 """A table of a case in its engine: frames in memory, lazy tables, and CSV and Parquet files."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 from tests.engines import SPARK
-from tests.fuzz.cases import Case, Column, Side
+from tests.fuzz.cases import Case, Column, Row, Side
 from tests.fuzz.values import array, moment_of
 
 from sfumato.data.expressions import Expression
@@ -31,7 +32,7 @@ def native(case: Case, side: Side, folder: Path) -> Any:
     """One of the two tables, as a data set takes it; `written` comes before where there are files."""
     if is_file(case):
         _, _, engine = case.engine.partition(" ")
-        fields = {name: Field(**facts) for name, facts in file_fields(case).items()}
+        fields = {name: Field(**facts) for name, facts in _read_fields(case).items()}
         path = folder / file_name(case)
         return open_table(path, fields, columns=needed(case), engine=engine or None)
     try:
@@ -60,18 +61,35 @@ def file_fields(case: Case) -> dict[str, dict[str, Any]]:
     return {column.name: {} for column in case.columns} | fields
 
 
+def _read_fields(case: Case) -> dict[str, dict[str, Any]]:
+    """The same for a reader, which may keep declared categories alone: not where other text matters."""
+    whole = {case.unit, *case.roles.values(), *(name for ask in case.asks if ask.groups for name in ask.by)}
+    whole |= {ask.column for ask in case.asks if {"categories", "equals"} & set(ask.parameters)}
+    return {
+        name: {fact: value for fact, value in facts.items() if fact != "categories" or name not in whole}
+        for name, facts in file_fields(case).items()
+    }
+
+
 def file_name(case: Case) -> str:
-    return "people.csv" if case.engine.startswith("csv") else "people.parquet"
+    """The file of a table, or the folder of its files, beside the plan."""
+    return {"csv": "people.csv", "csvs": "people", "parquet": "people.parquet"}[case.engine.split()[0]]
 
 
 def write(case: Case, side: Side, folder: Path) -> None:
-    """Write the file of one of the two tables."""
+    """Write the files of one of the two tables."""
     path = folder / file_name(case)
     try:
-        if case.engine.startswith("csv"):
-            path.write_bytes(csv_text(case, side).encode())
+        if case.engine.startswith("parquet"):
+            pyarrow.parquet.write_table(arrow_table(case, side), path, store_schema=False, row_group_size=2)
+        elif case.engine.startswith("csvs"):
+            path.mkdir()
+            for half in (0, 1):
+                # A row is in the same file in both tables.
+                rows = [row for where, row in case.rows[half::2] if where in ("both", side)]
+                (path / f"{half}.csv").write_bytes(csv_text(case, rows))
         else:
-            pyarrow.parquet.write_table(arrow_table(case, side), path, store_schema=False)
+            path.write_bytes(csv_text(case, case.table(side)))
     except Exception as fault:
         raise Void(str(fault)) from fault
 
@@ -82,7 +100,12 @@ def values_of(case: Case, side: Side, column: Column) -> list[Any]:
 
 
 def arrow_table(case: Case, side: Side) -> pa.Table:
-    columns = [array(values_of(case, side, column), column.stored) for column in case.columns]
+    """The table in two chunks, each with dictionaries of its own."""
+    columns = []
+    for column in case.columns:
+        values = values_of(case, side, column)
+        halves = [array(half, column.stored) for half in (values[:2], values[2:])]
+        columns.append(pa.chunked_array(halves, column.stored.arrow))
     return pa.Table.from_arrays(columns, names=[column.name for column in case.columns])
 
 
@@ -117,7 +140,8 @@ def _pandas(case: Case, side: Side) -> pd.DataFrame:
             columns[column.name] = pd.Series(_numpy(values, column))
         else:
             columns[column.name] = pd.Series(values, dtype=_PANDAS[column.type])
-    return pd.DataFrame(columns)
+    # Rows have names of their own in pandas, here all the same.
+    return pd.DataFrame(columns).set_axis([0] * len(case.table(side)))
 
 
 def _polars(case: Case, side: Side) -> pl.DataFrame:
@@ -150,17 +174,19 @@ _FRAMES = {
 }
 
 
-def csv_text(case: Case, side: Side) -> str:
-    """The table as a CSV file; text is in quotes where it must be, and in some columns always."""
+def csv_text(case: Case, rows: Sequence[Row]) -> bytes:
+    """Rows as a CSV file: with one of three separators, two line ends, a byte-order mark or none."""
     lines = [[column.name for column in case.columns]]
-    for row in case.table(side):
+    for row in rows:
         lines.append([_cell(value, column) for value, column in zip(row, case.columns, strict=True)])
-    quoted = [case.seed + place for place in range(len(case.columns))]
-    return "".join(
-        ",".join(_quoted(cell, always=place % 3 == 0) for cell, place in zip(line, quoted, strict=True))
-        + "\n"
+    # In some columns all cells are in quotes, elsewhere those that must be.
+    quoted = [(case.seed + place) % 3 == 0 for place in range(len(case.columns))]
+    separator, end = ",;\t"[case.seed % 3], "\r\n" if case.seed % 5 == 0 else "\n"
+    text = "".join(
+        separator.join(_quoted(cell, always=always) for cell, always in zip(line, quoted, strict=True)) + end
         for line in lines
     )
+    return text.encode("utf-8-sig" if case.seed % 4 == 0 else "utf-8")
 
 
 def _cell(value: Any, column: Column) -> str:
