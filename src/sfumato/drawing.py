@@ -26,7 +26,7 @@ def draw(data: Dataset, asked: Sequence[Asked], bits: Bits) -> tuple[Answered, .
     Keys are found first, then numbers of values that are counted privately are drawn, then all the rest, each
     in the order of the questions: tables in memory and in engines take the same bits for the same draws.
     """
-    reading = data.reading(bits, [(one.column.name, one.question.where, one.question.by) for one in asked])
+    reading = reading_for(data, asked, bits)
     keys = _keys(reading, asked, bits)
     firsts = _first_parts(reading, asked, keys, bits)
     laws = reading.settled(_makers(reading, asked, keys, firsts))
@@ -40,6 +40,11 @@ def draw(data: Dataset, asked: Sequence[Asked], bits: Bits) -> tuple[Answered, .
             releases[key] = Release(query, outcome, type(bits).private)
         answers.append(one.answer(releases, private=type(bits).private))
     return tuple(answers)
+
+
+def reading_for(data: Dataset, asked: Sequence[Asked], bits: Bits) -> Reading:
+    """The columns that some questions need, to be read after the charge."""
+    return data.reading(bits, [(one.column.name, one.question.where, one.question.by) for one in asked])
 
 
 def _keys(reading: Reading, asked: Sequence[Asked], bits: Bits) -> list[tuple[Key, ...]]:

@@ -19,6 +19,7 @@ from sfumato.audit.exact import LOG_ROUNDING, Loss, least_cost, loss_of
 from sfumato.audit.kept_keys import exact_selection
 from sfumato.data.groups import Key
 from sfumato.data.portion import GroupKeys
+from sfumato.drawing import reading_for
 from sfumato.errors import NotSupported
 from sfumato.laws import Joint, Law, SeededBits
 
@@ -100,7 +101,9 @@ def _laws(case: Case, pair: list[Observation], tally: Tally) -> Iterator[Differe
     """Laws of the neighbours at most as far apart as was paid for, and each that of the rows that count."""
     asked = [ask_all(seen.data, seen.questions) for seen in pair]
     # Seeded bits choose rows of units by one key: what no one but the changed person has stays as it is.
-    readings = [seen.data.reading(SeededBits(case.seed)) for seen in pair]
+    readings = [
+        reading_for(seen.data, bound, SeededBits(case.seed)) for seen, bound in zip(pair, asked, strict=True)
+    ]
     for ask, one, other in zip(case.asks, *asked, strict=True):
         if one.any != other.any:
             yield Difference("question", f"left {one.any!r}, right {other.any!r}")

@@ -155,9 +155,9 @@ def _by_command(case: Case, side: Side, folder: Path, seen: Observation) -> None
     read: list[Dataset] = []
     reading = Dataset.reading
 
-    def recorded(data: Dataset, bits: Any) -> Any:
+    def recorded(data: Dataset, *about: Any) -> Any:
         read.append(data)
-        return reading(data, bits)
+        return reading(data, *about)
 
     here = Path.cwd()
     os.chdir(folder)

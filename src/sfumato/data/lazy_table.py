@@ -72,7 +72,9 @@ class LazyTable:
         stored = {name: self.stored(name) for name in names}
         return {name: each.kind if each.reads == "number" else each.reads for name, each in stored.items()}
 
-    def _needed(self, names: Iterable[ColumnRef]) -> tuple[dict[ColumnRef, None], dict[ColumnRef, Expression]]:
+    def _needed(
+        self, names: Iterable[ColumnRef]
+    ) -> tuple[dict[ColumnRef, None], dict[ColumnRef, Expression]]:
         """Some columns with all that they are computed from, and what is computed, inputs first."""
         needed = dict.fromkeys(names)
         # A column may be computed from another one that is, which was added before.

@@ -73,7 +73,9 @@ class MemoryTable:
         from sfumato.data.files import frame_fingerprint  # Polars comes with it
 
         # A list that was admitted is not read as a whole again.
-        return frame_fingerprint({name: self._admitted.get(name, self._columns[name]) for name in self._columns}, key)
+        return frame_fingerprint(
+            {name: self._admitted.get(name, self._columns[name]) for name in self._columns}, key
+        )
 
     def reading(self, bits: Bits, columns: Iterable[ColumnRef]) -> "MemoryReading":
         """The table, to be read after a charge; columns are read when they are asked for."""
