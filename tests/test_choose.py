@@ -121,8 +121,8 @@ def test_one_candidate_is_the_answer(method):
         pl.Series([1.5, 2.5]),
         [True, "maybe"],
         [0.1, -3],
-        ["é\n", "\ud800"],
-        [10**300, "a" * 10**5],
+        ["é\n", "\0"],
+        [10**300, "a" * 1_000],
     ],
     ids=ascii,
 )

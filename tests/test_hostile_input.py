@@ -124,7 +124,7 @@ def test_categories_may_be_given_in_any_form():
         assert sf.histogram(["a", "x"], categories=categories, epsilon=10**6).value.tolist() == [1, 0]
     assert sf.histogram([1, 2], categories=np.array([2, 1]), epsilon=10**6).value.tolist() == [1, 1]
     assert sf.count(["a\nb", "a"], equals="a\nb", epsilon=10**6).value == 1
-    assert sf.count(["x" * 10**5], equals="x" * 10**5, epsilon=10**6).value == 1
+    assert sf.count(["x" * 1_000], equals="x" * 1_000, epsilon=10**6).value == 1
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,6 @@ def test_nothing_is_read_or_charged_when_a_public_fact_is_wrong():
     wrong = [
         sf.Mean(column="x", budget=sf.PureDP(0.1)),
         sf.Mean(column="y", budget=sf.PureDP(0.1), bounds=(0, 1)),
-        sf.Mean(column=["x"], budget=sf.PureDP(0.1), bounds=(0, 1)),
         sf.Proportion(column="x", budget=sf.PureDP(0.1)),
         sf.Histogram(column="x", budget=sf.PureDP(0.1)),
         sf.Histogram(column="x", budget=sf.PureDP(0.1), categories=("a",)),

@@ -17,6 +17,9 @@ T = TypeVar("T")
 # A number written with more digits than this is a mistake or an attack on the big-integer arithmetic.
 MAX_BITS = 2048
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+# The longest name of a column, a category, a candidate or a result, in characters: a reply repeats names, and
+# its length has to be bounded before a charge. Names of data sets, analysts and requests are shorter still.
+MAX_NAME = 1_000
 # Nearer to 1, float64 no longer tells the parts of a failure apart.
 SUREST = 1 - Fraction(1, 10**9)
 
@@ -130,6 +133,31 @@ def boolean(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidParameter(f"{name} must be True or False, got {name}={shown(value)}")
     return value
+
+
+def is_text(value: object, most: int = MAX_NAME) -> bool:
+    """Whether a value is text that can be stored and sent anywhere: not too long, and of UTF-8.
+
+    >>> is_text("naïve"), is_text("\\ud800"), is_text("x" * 1001)
+    (True, False, False)
+    """
+    if not isinstance(value, str) or len(value) > most:
+        return False
+    try:
+        # Half of a surrogate pair is a character of Python's, and of no encoding.
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def checked_text(name: str, value: object, most: int = MAX_NAME) -> str:
+    """Public text that can be stored and sent anywhere: a name, a category, a label."""
+    if not is_text(value, most):
+        raise InvalidParameter(
+            f"{name} must be text of at most {most:,} characters that UTF-8 can encode; got {shown(value)}"
+        )
+    return str(value)
 
 
 def one_of(name: str, value: T, options: Sequence[T]) -> T:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.checks import shown
+from sfumato.checks import checked_text, shown
+from sfumato.data.conditions import read_conditions
 from sfumato.data.expressions import Expression
 from sfumato.errors import InvalidParameter
 from sfumato.groups import Groups
@@ -50,8 +51,12 @@ class Question:
             raise InvalidParameter(f"where must map columns to conditions, got where={shown(self.where)}")
         if isinstance(self.by, str) or not all(isinstance(name, str) for name in self.by):
             raise InvalidParameter(f"by must be a list of column names, got by={shown(self.by)}")
+        for column in self.by:
+            checked_text("by", column)
         if isinstance(self.where, Mapping):
             object.__setattr__(self, "where", dict(self.where))
+            read_conditions(self.where)
+        checked_text("name", self.name)
         object.__setattr__(self, "by", tuple(self.by))
         if len(set(self.by)) < len(self.by):
             raise InvalidParameter(f"by must be distinct column names, got by={shown(self.by)}")

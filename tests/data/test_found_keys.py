@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.data.engines import BOOLEANS, INTEGERS, REALS, TEXT
 from tests.engines import LAZY
 
+from sfumato.checks import MAX_NAME
 from sfumato.data.admission import admit
-from sfumato.data.found_keys import MAX_KEY_TEXT, found_keys, keys_frame, lazy_found_keys
+from sfumato.data.found_keys import found_keys, keys_frame, lazy_found_keys
 from sfumato.data.groups import listed_codes
 from sfumato.data.selection import Selections
 from sfumato.errors import SchemaMismatch
@@ -39,10 +40,10 @@ def _named(value):
         return False
     if type(value) is float:
         return math.isfinite(value) and value == math.floor(value) and abs(value) < 2**53
-    return type(value) is not str or len(value) <= MAX_KEY_TEXT
+    return type(value) is not str or len(value) <= MAX_NAME
 
 
-LONG = "x" * (MAX_KEY_TEXT + 1)
+LONG = "x" * (MAX_NAME + 1)
 SOURCES = [
     *((make, ["a", "b", "", "é", "B"]) for make in TEXT.values()),
     *((make, [1, 2, -5, 2**53, 2**53 + 1]) for make in INTEGERS.values()),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.checks import shown
+from sfumato.checks import checked_text, shown
 from sfumato.data.codes import WHOLE_LIMIT, Codes, Labels, number_codes, real_labels, smallest_type
 from sfumato.data.moments import Reads
 from sfumato.errors import InvalidParameter, SchemaMismatch
@@ -161,6 +161,9 @@ def checked_categories(name: str, given: object) -> tuple[Category, ...]:
         raise InvalidParameter(f"{name} must be at most {MAX_CATEGORIES}, got {len(listed)}")
     if not listed or not all(type(item) in (str, int, bool) for item in listed):
         raise InvalidParameter(f"{name} must be text, whole numbers or booleans, got {name}={shown(given)}")
+    for item in listed:
+        if isinstance(item, str):
+            checked_text(name, item)
     if len(set(map(type, listed))) != 1 or len(set(listed)) != len(listed):
         raise InvalidParameter(f"{name} must be distinct and of one type, got {name}={shown(given)}")
     return listed  # type: ignore[return-value]

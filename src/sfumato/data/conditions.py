@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sfumato.checks import Number, exact, keep, shown
+from sfumato.checks import Number, checked_text, exact, keep, shown
 from sfumato.data.codes import Flags
 from sfumato.data.column import Category, Column, checked_categories
 from sfumato.data.expressions import Expression
@@ -141,6 +141,8 @@ def read_conditions(where: object) -> tuple[Condition, ...]:
 
 
 def _read(column: str, given: object) -> Condition:
+    if isinstance(column, str):  # any other name is that of no column
+        checked_text("where", column)
     if isinstance(given, Between):
         low, high = given.ends
         return Condition(column, Matches(between=(float(low), float(high))), given.words, given.reads)

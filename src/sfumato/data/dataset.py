@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.checks import shown, whole
+from sfumato.checks import checked_text, shown, whole
 from sfumato.data.column import Category, Column
 from sfumato.data.conditions import Condition, Filter, category_words, check_condition, read_conditions
 from sfumato.data.expressions import Expression
@@ -21,6 +21,7 @@ from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import Ints
 from sfumato.laws import Bits
 from sfumato.privacy import Neighbours, check_neighbours
+from sfumato.privacy.records import short_text
 
 if TYPE_CHECKING:
     from sfumato.data.lazy_source import LazyReading, LazySource
@@ -120,6 +121,7 @@ class Dataset:
                 f"unit must be 'row' or the name of an id column, got unit={shown(unit)}; "
                 f"the columns are {known}"
             )
+        short_text("unit", unit)
         if most is None:
             raise InvalidParameter("rows_per_unit must be given with an id column, got rows_per_unit=None")
         self.column(unit).require("integer", "real", "text", hint="; an id column needs one of these")
@@ -314,6 +316,8 @@ class Dataset:
         if not isinstance(name, str) or name not in self._names:
             known = ", ".join(map(repr, self._names[:20])) or "none"
             raise SchemaMismatch(f"column {shown(name)} is not in the data, whose columns are {known}")
+        # A name that is asked about is charged for, stored and shown.
+        checked_text("column", name)
 
 
 class Reading:

@@ -35,8 +35,8 @@ def engine_name(frame: "nw.LazyFrame[Any]") -> str:
 def guarded(frame: "nw.LazyFrame[Any]", work: Callable[[], T]) -> T:
     """What some work of the engine gives; whatever it raises is told by its kind alone."""
     try:
-        # Engines warn of versions and types; a warning may quote what it met. One thread at a time is needed by
-        # DuckDB as well: its relations share a connection, which takes one statement at a time.
+        # Engines warn of versions and types; a warning may quote what it met. One thread at a time also suits
+        # the relations of DuckDB, which share a connection that takes one statement at a time.
         with all_warnings("ignore"):
             return work()
     except (KeyboardInterrupt, SystemExit, GeneratorExit, SfumatoError, Unanswered):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.checks import exact, shown
+from sfumato.checks import checked_text, exact, shown
 from sfumato.data.expression_words import canonical, in_words
 from sfumato.data.moments import plain_moment
 from sfumato.errors import InvalidParameter
@@ -235,7 +235,7 @@ def col(name: str) -> Expression:
     >>> (sf.col("age") >= 18) & sf.col("region").is_in(["north", "south"])
     <Expression age >= 18 and region in ['north', 'south']>
     """
-    return Expression("column", (), _text("name", name))
+    return Expression("column", (), checked_text("name", name))
 
 
 def when(condition: object, then: object, otherwise: object) -> Expression:
@@ -273,7 +273,7 @@ def constant(name: str, value: object) -> Constant:
     if isinstance(plain, bool):
         return plain
     if isinstance(plain, str):
-        return _text(name, plain)
+        return checked_text(name, plain, MAX_TEXT)
     if isinstance(plain, dt.date):
         return plain
     if plain is None:
@@ -289,15 +289,6 @@ def _number(name: str, value: object) -> float:
         raise InvalidParameter(
             f"{name} must be a number that float64 can hold, got {name}={shown(value)}"
         ) from None
-
-
-def _text(name: str, value: object) -> str:
-    # Such text can be stored by no engine, and some raise when they are asked for it.
-    if not isinstance(value, str) or len(value) > MAX_TEXT or any("\ud800" <= c <= "\udfff" for c in value):
-        raise InvalidParameter(
-            f"{name} must be Unicode text of at most {MAX_TEXT} characters, got {shown(value)}"
-        )
-    return str(value)
 
 
 def _listed(listed: object) -> tuple[Constant, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sfumato.checks import MAX_NAME, is_text
 from sfumato.data.codes import Labels
 from sfumato.data.column import Category, Column, Kind
 from sfumato.data.contributions import distinct_in_order, unit_numbers
@@ -22,8 +23,6 @@ from sfumato.grid import Ints
 if TYPE_CHECKING:
     import narwhals as nw
 
-# A key is shown; a longer text is no name of a group.
-MAX_KEY_TEXT = 1_000
 _KINDS: tuple[Kind, ...] = ("integer", "real", "boolean", "text")
 _NO_KEYS = "column {!r} stores {}, which makes no groups: they need text, whole numbers or booleans"
 _UNITS = "sfumato_units"
@@ -114,7 +113,9 @@ def _values(column: Column) -> tuple[Ints, list[Category]]:
         one[units] = np.flatnonzero(known)
         # One row of each label tells its value: what is slow is done for distinct ones alone.
         few = column.take(one[one >= 0])
-        listed = sorted(value for kind, value in few._tally() if kind in (int, str) and _is_name(value))
+        listed = sorted(
+            value for kind, value in few._tally() if kind is int or (kind is str and is_text(value))
+        )
         table = np.zeros(len(sizes), dtype=np.int64)
         table[one >= 0] = few.codes(listed)
         # A text that names no key has the code above all of them, and so has a row that counts as null.
@@ -122,18 +123,6 @@ def _values(column: Column) -> tuple[Ints, list[Category]]:
     codes = np.full(len(known), len(listed), dtype=np.int64)
     codes[known] = numbers
     return codes, listed
-
-
-def _is_name(value: Category) -> bool:
-    if not isinstance(value, str):
-        return True
-    if len(value) > MAX_KEY_TEXT:
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _numbered(values: Ints) -> tuple[Ints, Ints]:
@@ -188,7 +177,7 @@ def keys_frame(
     import narwhals as nw
 
     keys = [f"sfumato_key{i}" for i in range(len(by))]
-    read = [_key(name, dtypes[name]).alias(key) for name, key in zip(by, keys, strict=True)]
+    read = [key_or_null(name, dtypes[name]).alias(key) for name, key in zip(by, keys, strict=True)]
     if ids is not None:
         unit = whole_or_null(ids, dtypes[ids])
         read.append((nw.col(ids) if unit is None else unit).alias(_UNITS))
@@ -207,13 +196,13 @@ def read_keys(table: "nw.DataFrame[Any]", dtypes: Sequence[Any]) -> tuple[list[K
     return [key for key, _ in found], np.array([count for _, count in found], dtype=np.int64)
 
 
-def _key(name: str, dtype: Any) -> "nw.Expr":
+def key_or_null(name: str, dtype: Any) -> "nw.Expr":
     """A column as it makes keys: null for what makes none."""
     import narwhals as nw
 
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         text = nw.col(name).cast(nw.String)
-        return nw.when(text.str.len_chars() <= MAX_KEY_TEXT).then(text)
+        return nw.when(text.str.len_chars() <= MAX_NAME).then(text)
     if dtype == nw.Boolean:
         return nw.col(name)
     if not dtype.is_numeric():

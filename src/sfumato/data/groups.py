@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from sfumato.checks import shown
+from sfumato.checks import checked_text, shown
 from sfumato.data.codes import Codes, Flags, smallest_type
 from sfumato.data.column import Category, Column
 from sfumato.errors import InvalidParameter
@@ -23,6 +23,8 @@ def read_by(by: object) -> tuple[str, ...]:
     """Distinct names of columns."""
     if isinstance(by, str) or not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
         raise InvalidParameter(f"by must be a list of column names, got by={shown(by)}")
+    for name in by:
+        checked_text("by", name)
     if len(set(by)) < len(by):
         raise InvalidParameter(f"by must be distinct column names, got by={shown(by)}")
     return tuple(by)

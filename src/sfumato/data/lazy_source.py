@@ -13,7 +13,7 @@ from sfumato.data.column import Column
 from sfumato.data.conditions import ColumnRef, Condition
 from sfumato.data.engines import engine_name, guarded
 from sfumato.data.expressions import Expression
-from sfumato.data.found_keys import lazy_found_keys
+from sfumato.data.found_keys import key_or_null, lazy_found_keys
 from sfumato.data.groups import Key
 from sfumato.data.lazy_column import LazyColumn
 from sfumato.data.lazy_contributions import KEY_BYTES, bounded, bounded_groups, bounded_listed, secret_key
@@ -162,24 +162,22 @@ class LazyReading:
     def _found(
         self, by: Sequence[str], where: Sequence[Condition], least: int, among: tuple[Key, ...] | None
     ) -> tuple[list[Key], Ints]:
-        import narwhals as nw
-
         if any(self._table.kind(name) == "unknown" for name in by):
             # A type that holds nulls alone has no keys, and some engines cannot group by it.
             return [], np.zeros(0, dtype=np.int64)
         table, portion, units = self._table, Portion(tuple(where)), self._units
         told_apart = [*by] if units is None else [*by, units.ids]
         frame = table.read(self._frame, [*told_apart, *portion.columns])
+        dtypes = {table.inside(name): table.dtypes[name] for name in told_apart}
         keys, ids = [table.inside(name) for name in by], None if units is None else table.inside(units.ids)
         if units is not None and ids is not None and units.groups is not None:
             # Rows of no key would take the place of a group.
             for name in keys:
-                frame = frame.filter(~nw.col(name).is_null())
+                frame = frame.filter(~key_or_null(name, dtypes[name]).is_null())
             frame = bounded_groups(frame, ids, keys, units.groups, units.key)
         met = table.met(portion)
         if met is not None:
             frame = frame.filter(met)
         for listed in table.keys(GroupKeys(tuple(by), among)) if among is not None else ():
             frame = frame.filter(~listed.is_null())
-        dtypes = {table.inside(name): table.dtypes[name] for name in told_apart}
         return lazy_found_keys(frame, keys, dtypes, ids, least)

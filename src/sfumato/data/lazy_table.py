@@ -146,11 +146,17 @@ class LazyTable:
         return stored_types.number(self.inside(name), self.dtypes[name], self.engine)
 
     def _text(self, name: str) -> "nw.Expr":
+        import narwhals as nw
+
+        if name in self._nulls:
+            return nw.lit(None, dtype=nw.String)
         return stored_types.text(self.inside(name), self.dtypes[name])
 
     def _flag(self, name: ColumnRef) -> "nw.Expr":
         import narwhals as nw
 
+        if name in self._nulls:
+            return nw.lit(None, dtype=nw.Boolean)
         dtype = nw.Boolean() if isinstance(name, Filter) else self.dtypes[name]
         return stored_types.flag(self.inside(name), dtype)
 
@@ -191,6 +197,9 @@ class LazyTable:
         """Whether a row meets a condition; a null never does."""
         import narwhals as nw
 
+        if name in self._nulls:
+            # No row does. Not as a constant: engines do not filter by one.
+            return ~nw.col(self.inside(name)).is_null()
         if isinstance(name, Filter) or (not matches.equals and matches.between is None):
             return self._flag(name).fill_null(False)
         if matches.between is None:

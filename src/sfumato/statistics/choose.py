@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.checks import Number, boolean, compact, positive, shown
+from sfumato.checks import Number, boolean, checked_text, compact, positive, shown
 from sfumato.errors import InvalidParameter
 from sfumato.laws.selection import Variant
 from sfumato.mechanisms.exponential import MAX_CANDIDATES
@@ -130,8 +130,10 @@ def _labels(given: object) -> tuple[Label, ...]:
 
 def _label(item: object) -> Label:
     plain = item.item() if isinstance(item, np.generic) else item
-    if type(plain) in (str, bool) or (type(plain) is int and abs(plain) < _LONGEST):
-        return plain  # type: ignore[return-value]
+    if type(plain) is str:
+        return checked_text("candidates", plain)
+    if type(plain) is bool or (type(plain) is int and abs(plain) < _LONGEST):
+        return plain
     if type(plain) is float and math.isfinite(plain):
         return plain
     raise InvalidParameter(f"candidates must be texts, finite numbers or booleans, got {shown(item)}")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.statement import Accuracy
-from sfumato.checks import Number, keep, one_of, pair, shown, whole
+from sfumato.checks import Number, checked_text, keep, one_of, pair, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, NULL_RULES, NullRule
 from sfumato.data.field import Field
@@ -84,8 +84,11 @@ class Statistic(ABC):
     reads: Reads = "number"
 
     def __post_init__(self) -> None:
+        checked_text("column", self.column)
         one_of("reads", self.reads, READS)
         self._read_dates()
+        if self.neighbours is not None:
+            check_neighbours(self.neighbours)
         if self.changes is not None:
             keep(self, changes=checked_changes(self.changes))
             if self.neighbours == "substitution" and self.changes % 2:
@@ -95,8 +98,6 @@ class Statistic(ABC):
                 )
         keep(self, among=checked_conditions(self.among))
         check_budget(self.budget, self.changed_rows)
-        if self.neighbours is not None:
-            check_neighbours(self.neighbours)
         if self.nulls is not None:
             one_of("nulls", self.nulls, NULL_RULES)
         one_of("noise", self.noise, NOISES)
