@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato import outcome, session
 from sfumato.asked import ask_all
-from sfumato.data.found_keys import MAX_KEY_TEXT
+from sfumato.checks import MAX_NAME
 from sfumato.errors import InvalidParameter, RequestConflict
 from sfumato.laws import RequestBits, SeededBits
 from sfumato.ledger import failpoints
@@ -88,7 +88,7 @@ def test_the_longest_outcome_fits_what_was_foreseen(monkeypatch):
     groups = sf.Groups(keys="private", other=True, most=limit)
     query = sf.Variance(column="pay", budget=sf.ApproxDP(1, 1e-6))
     asked = ask_all(data, [Question(query=query, by=("job",), groups=groups)])
-    keys = [(f"{i:04}" + "\x01" * (MAX_KEY_TEXT - 4),) for i in range(limit)]
+    keys = [(f"{i:04}" + "\x01" * (MAX_NAME - 4),) for i in range(limit)]
     largest = (1 - LARGEST_PART,) * asked[0].any.parts_drawn
     releases = {
         key: sf.Release(query, largest, private=True) for key, query in asked[0].queries(keys).items()

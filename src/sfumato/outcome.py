@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.asked import Asked, query_of_group
-from sfumato.data.found_keys import MAX_KEY_TEXT
+from sfumato.checks import MAX_NAME
 from sfumato.errors import InvalidParameter
 from sfumato.grouped import Found, GroupedRelease, GroupKey
 from sfumato.privacy import Amount, budget_from_dict, event_from_dict
@@ -82,7 +82,7 @@ def most_bytes(facts: Mapping[str, Any], asked: Sequence[Asked]) -> int:
 def _most_bytes(one: Asked) -> int:
     heading, columns = len(json.dumps(_heading(one))), len(one.question.by)
     if one.keys is None:
-        keys = one.most_keys * columns * (_BYTES_OF_A_CHARACTER * MAX_KEY_TEXT + len('"", '))
+        keys = one.most_keys * columns * (_BYTES_OF_A_CHARACTER * MAX_NAME + len('"", '))
     else:
         keys = len(json.dumps(one.keys))
     rest = _most_groups(one) * (one.any.parts_drawn * _BYTES_OF_AN_INTEGER + len("[], []  ") + 6 * columns)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import sfumato as sf
+from sfumato.checks import MAX_NAME
 from sfumato.data import found_keys, polars_batches
 from sfumato.data.key_sets import KeySet, Told
 from sfumato.data.lazy_table import LazyTable
@@ -215,3 +216,17 @@ def test_text_of_duckdb_is_compared_letter_by_letter_whatever_its_collation(coll
         found.append(told)
     assert found[0] == found[1]
     assert found[1][-1] == (36,)
+
+
+@pytest.mark.parametrize("engine", ["memory", *LAZY])
+def test_a_text_that_is_no_key_takes_the_place_of_no_group(engine):
+    people = 50
+    frame = pl.DataFrame(
+        {"id": [*range(people)] * 2, "name": ["x" * (MAX_NAME + 1)] * people + ["a"] * people}
+    )
+    table = LAZY[engine](frame) if engine in LAZY else frame
+    data = dataset(table, unit="id", rows_per_unit=2, groups_per_unit=1)
+    with session(data) as asked:
+        query = sf.Count(column="id", budget=sf.ApproxDP(1_000, 0.1))
+        found = asked.answer_by(query, ["name"], groups=sf.Groups(keys="private"))
+    assert {key: part.value for key, part in found.releases.items()} == {("a",): people}
