@@ -31,7 +31,7 @@ from sfumato.privacy.events import _FIELDS
 APPROX = ApproxEvent(0.1, 1e-6, "partition-selection")
 EVENTS = {
     "laplace": (LaplaceEvent(3, Fraction(7, 2)), LaplaceEvent(12, Fraction(7, 2))),
-    "gaussian": (GaussianEvent(9, 5, 1), GaussianEvent(144, 5, 4)),
+    "gaussian": (GaussianEvent(9, 5, 1), GaussianVectorEvent(144, 5, 4)),
     "gaussian rounds": (GaussianEvent(2, 5, 2), GaussianEvent(32, 5, 8)),
     "gaussian vector": (GaussianVectorEvent(2, 5, 2), GaussianVectorEvent(32, 5, 8)),
     "bounded": (BoundedNoiseEvent(1, 124, 2, 10), BoundedNoiseEvent(4, 124, 2, 10)),

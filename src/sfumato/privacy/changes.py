@@ -15,6 +15,7 @@ from sfumato.privacy.events import (
     Event,
     FreeEvent,
     GaussianEvent,
+    GaussianVectorEvent,
     LaplaceEvent,
     PureEvent,
     RangeEvent,
@@ -103,9 +104,11 @@ def _scaled(event: Event, count: int) -> Event:
     if isinstance(event, LaplaceEvent):
         return LaplaceEvent(event.sensitivity * count, event.scale)
     if isinstance(event, GaussianEvent):
-        # Rows of one person may be in different groups, and then move so many more integers.
+        # Rows of one person may be in different groups, and then move so many more integers: of one integer in
+        # each group, a vector that the data fix.
         square: Fraction = event.sensitivity_squared * count**2
-        return type(event)(square, event.sigma_squared, event.coordinates * count)
+        kind = GaussianVectorEvent if event.coordinates == 1 else type(event)
+        return kind(square, event.sigma_squared, event.coordinates * count)
     if isinstance(event, PureEvent):
         return PureEvent(event.epsilon * count, event.name)
     if isinstance(event, RangeEvent):
