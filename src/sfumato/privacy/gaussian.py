@@ -98,7 +98,7 @@ def gaussian_vector_delta(
     >>> round(gaussian_vector_delta(1, sigma_squared=14 * 10**6, sensitivity_squared=10**6, coordinates=9), 8)
     9.52e-06
     >>> round(gaussian_vector_delta(1, sigma_squared=30, sensitivity_squared=2, coordinates=2), 8)
-    7.1e-06
+    5.13e-06
     """
     part = check_part(sensitivity_squared, sigma_squared, coordinates)
     return exp_up(log_vectors_delta(check_epsilon(epsilon), [part]))

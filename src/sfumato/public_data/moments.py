@@ -47,7 +47,7 @@ class FeatureSums:
     >>> fitted = Features(numbers=["x"]).fitted(table, norm="l1", steps=1000)
     >>> sums = FeatureSums(map=fitted, budget=PureDP(0.5), neighbours="substitution", rows=3)
     >>> sums.sensitivity, sums.event.pure_epsilon
-    (Sensitivity(l1=2000, l2_squared=4000000, coordinates=1), Fraction(1, 2))
+    (Sensitivity(l1=2000, l2_squared=4000000, coordinates=1, one_vector=True), Fraction(1, 2))
     """
 
     name: ClassVar[str] = "weights"

@@ -1,6 +1,7 @@
 """What all methods for quantiles share: the public facts they see, and the protocol they keep."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -148,6 +149,26 @@ def buy(budget: Budget, pieces: int) -> Purchase:
 def sampling_ranks(size: int, failure: float) -> float:
     """How far the number of values below a population quantile is from what is expected, by Hoeffding."""
     return math.sqrt(size * math.log(2 / failure) / 2)
+
+
+def enclosed(
+    orders: Orders,
+    brackets: Sequence[tuple[Fraction, Fraction]],
+    size: int,
+    need: int,
+    ends: tuple[Fraction, Fraction],
+) -> dict[Fraction, tuple[Fraction, Fraction]]:
+    """For each order the nearest released values that are surely below and above its quantile."""
+    if not size:
+        return dict.fromkeys(orders, ends)
+    apart = Fraction(need, size)
+    found = {}
+    for order in orders:
+        below, above = bisect_right(orders, order - apart), bisect_left(orders, order + apart)
+        low = brackets[below - 1][0] if below else ends[0]
+        high = brackets[above][1] if above < len(orders) else ends[1]
+        found[order] = low, high
+    return found
 
 
 class QuantileLaw(Protocol):

@@ -1,7 +1,6 @@
 """Quantiles of a bounded column."""
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,7 +24,15 @@ from sfumato.privacy import ApproxDP, Budget, Event, Neighbours, PureDP, for_cha
 from sfumato.quantile_methods.auto import choose, most_in_tree
 from sfumato.quantile_methods.counted import Counted
 from sfumato.quantile_methods.framed import Framed, checked_share
-from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Method, Orders, Several, sampling_ranks
+from sfumato.quantile_methods.method import (
+    MAX_ORDERS,
+    Facts,
+    Method,
+    Orders,
+    Several,
+    enclosed,
+    sampling_ranks,
+)
 from sfumato.quantile_methods.methods import METHODS, read_method
 from sfumato.quantile_methods.spacing import (
     calibrate,
@@ -360,7 +367,7 @@ class Quantiles(Bounded):
             size = self._least_size(facts)
             need = method.rank_error(facts, confidence) + 1
             need += 0 if failure is None else math.ceil(sampling_ranks(size, failure))
-            found = _enclosed(self.orders, method.brackets(own, facts), size, need, method.ends(facts))
+            found = enclosed(self.orders, method.brackets(own, facts), size, need, method.ends(facts))
         ends = [found[q] for q in self.asked]
         low, high = (np.array([float(end) for end in side]) for side in zip(*ends, strict=True))
         return (float(low[0]), float(high[0])) if self.scalar else (low, high)
@@ -413,26 +420,6 @@ class Quantiles(Bounded):
             notes.append(f"the number of values is private; {taken}")
         notes.append(interval_words(method, facts, own))
         return tuple(notes)
-
-
-def _enclosed(
-    orders: Orders,
-    brackets: Sequence[tuple[Fraction, Fraction]],
-    size: int,
-    need: int,
-    ends: tuple[Fraction, Fraction],
-) -> dict[Fraction, tuple[Fraction, Fraction]]:
-    """For each order the nearest released values that are surely below and above its quantile."""
-    if not size:
-        return dict.fromkeys(orders, ends)
-    apart = Fraction(need, size)
-    found = {}
-    for order in orders:
-        below, above = bisect_right(orders, order - apart), bisect_left(orders, order + apart)
-        low = brackets[below - 1][0] if below else ends[0]
-        high = brackets[above][1] if above < len(orders) else ends[1]
-        found[order] = low, high
-    return found
 
 
 def _orders(probs: object) -> Orders:
