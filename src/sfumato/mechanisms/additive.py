@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from sfumato.checks import keep, one_of, whole
+from sfumato.checks import boolean, keep, one_of, whole
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.mechanisms.gaussian import GaussianMechanism
 from sfumato.mechanisms.laplace import LaplaceMechanism
@@ -45,6 +45,7 @@ class Sensitivity:
         keep(self, l1=whole("l1", self.l1, least=0, most=2**200))
         keep(self, l2_squared=whole("l2_squared", self.l2_squared, least=0, most=2**400))
         keep(self, coordinates=whole("coordinates", self.coordinates, least=0, most=MAX_COORDINATES))
+        keep(self, one_vector=boolean("one_vector", self.one_vector))
 
     @classmethod
     def scalar(cls, largest: int) -> "Sensitivity":

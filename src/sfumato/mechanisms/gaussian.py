@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from sfumato.checks import keep, positive, readable, whole
+from sfumato.checks import boolean, keep, positive, readable, whole
 from sfumato.grid import Ints
 from sfumato.laws import DiscreteGaussian, Law, Shifted
 from sfumato.privacy import ZCDP, ApproxDP, GaussianEvent, GaussianVectorEvent, gaussian_sigma_squared
@@ -44,6 +44,7 @@ class GaussianMechanism:
         squared = whole("sensitivity_squared", self.sensitivity_squared, least=1, most=2**400)
         keep(self, sensitivity_squared=squared, sigma_squared=positive("sigma_squared", self.sigma_squared))
         keep(self, coordinates=whole("coordinates", self.coordinates, least=1, most=MAX_COORDINATES))
+        keep(self, one_vector=boolean("one_vector", self.one_vector))
 
     @classmethod
     def calibrated(

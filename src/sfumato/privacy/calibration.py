@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from sfumato.checks import Number, positive, shown, whole
+from sfumato.checks import Number, boolean, positive, shown, whole
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.privacy.conversions import log_fraction, zcdp_rho
 from sfumato.privacy.definitions import ZCDP, ApproxDP
@@ -112,7 +112,7 @@ def gaussian_sigma_squared(
         shift = scalar_shift(square)
         return _smallest(lambda variance: log_scalar_delta(epsilon, variance, shift) <= target, safe)
 
-    curve = log_vectors_delta if one_vector else log_parts_delta
+    curve = log_vectors_delta if boolean("one_vector", one_vector) else log_parts_delta
 
     def fits(variance: Fraction) -> bool:
         return curve(epsilon, [Part(square, variance, count)]) <= target

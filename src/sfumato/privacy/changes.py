@@ -104,8 +104,8 @@ def _scaled(event: Event, count: int) -> Event:
     if isinstance(event, LaplaceEvent):
         return LaplaceEvent(event.sensitivity * count, event.scale)
     if isinstance(event, GaussianEvent):
-        # Rows of one person may be in different groups, and then move more integers. One integer of each group
-        # is a vector that the data fix.
+        # Rows of one person may be in different groups, and then move more integers. If each group has one,
+        # they are a vector that the data fix.
         square: Fraction = event.sensitivity_squared * count**2
         kind = GaussianVectorEvent if event.coordinates == 1 else type(event)
         return kind(square, event.sigma_squared, event.coordinates * count)
