@@ -185,8 +185,11 @@ def test_vectors_with_different_noise_compose_nearly_as_continuous_noise():
     batch = [GaussianVectorEvent(2, 100, 2), GaussianVectorEvent(2**40, 40 * 2**40, 2)]
     found = compose(batch, delta=1e-6)
     assert found.method == "Gaussian"
-    ratio = mp.sqrt(mp.mpf(2) / 100 + mp.mpf(1) / 40)
-    exact = mp.findroot(lambda e: mp.log(oracle.continuous_delta(Fraction(float(e)), ratio) / 1e-6), 1.0)
+    with mp.workdps(40):
+        ratio = mp.sqrt(mp.mpf(2) / 100 + mp.mpf(1) / 40)
+        exact = mp.findroot(
+            lambda e: mp.log(oracle.continuous_delta(Fraction(float(e)), ratio) / 1e-6), 1.0, tol=1e-12
+        )
     assert float(exact) <= found.epsilon <= 1.006 * float(exact)
     loose = [GaussianEvent(2, 100, 2), GaussianEvent(2**40, 40 * 2**40, 2)]
     assert compose(loose, delta=1e-6).epsilon > 1.03 * float(exact)
