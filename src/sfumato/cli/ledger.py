@@ -84,6 +84,10 @@ def show(
         for each in budgets
     ]
     console.print(grid_of(("data set", "unit", "neighbours", "cap", "spent", "left"), rows, left=3))
+    for each in budgets:
+        if each.listed is not None:
+            words = f"Only listed analysts may spend on {printable(each.dataset)}: {_joined(each.listed)}"
+            console.print(words, soft_wrap=True)
     people = [account for each in budgets for account in each.analysts]
     if people:
         console.print()
@@ -214,6 +218,15 @@ def open_dataset(
             "--unit", metavar="NAME", help="Whose privacy: row, or the id column of units; fixed for ever."
         ),
     ] = "row",
+    analysts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--analyst",
+            metavar="NAME",
+            help="Who may be charged; may be repeated. Everybody may unless given.",
+            show_default=False,
+        ),
+    ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -221,12 +234,33 @@ def open_dataset(
     as_json: Json = False,
 ) -> None:
     """Open a data set with its cap; `sfumato release` does it too, by its plan."""
-    from sfumato.ledger.sql import SqlLedger
+    from sfumato.ledger.sql import SqlLedger, opening
     from sfumato.privacy import check_neighbours
 
-    cap, relation = budget_of(epsilon, delta, rho), check_neighbours(neighbours)
+    terms: dict[str, Any] = {
+        "cap": budget_of(epsilon, delta, rho),
+        "neighbours": check_neighbours(neighbours),
+        "unit": unit,
+        "analysts": analysts or None,
+    }
+    opening(dataset, **terms)  # what is refused makes no ledger
     books = SqlLedger(ledger or DEFAULT_LEDGER)
-    _told_account(books, books.open(dataset, cap=cap, neighbours=relation, unit=unit), as_json)
+    _told_account(books, books.open(dataset, **terms), as_json)
+
+
+@app.command()
+def admit(
+    dataset: Dataset,
+    analysts: Annotated[list[str], typer.Argument(metavar="ANALYST...", help="Who.", show_default=False)],
+    ledger: LedgerUrl = None,
+    as_json: Json = False,
+) -> None:
+    """List analysts for a data set: from the first list on, nobody else is charged."""
+    books = _opened(ledger)
+    books.admit(dataset, analysts)
+    listed = _budget(books, dataset).listed
+    words = f"Only listed analysts may spend on {printable(dataset)}: {_joined(listed)}"
+    _done(books, as_json, words, dataset=dataset, listed=listed)
 
 
 @app.command()
@@ -290,6 +324,8 @@ class _Budget(NamedTuple):
     spent: Any
     left: Any
     retired: bool
+    # Who may be charged; None for everybody.
+    listed: list[str] | None
     analysts: tuple[Any, ...]
 
 
@@ -304,10 +340,11 @@ def _budget(books: Any, name: str) -> _Budget:
         standing, _ = books.totals(connection, name, None)
         people = sorted(set(connection.scalars(capped)))
     account, total, retired = books.account(name), standing.total, standing.retired
+    listed = None if standing.analysts is None else sorted(standing.analysts)
     left = Amount() if retired else amount_of(total.fields, total.left)
     spent = amount_of(total.fields, total.spent)
     analysts = tuple(books.account(name, analyst=person) for person in people)
-    return _Budget(name, account.unit, account.neighbours, account.cap, spent, left, retired, analysts)
+    return _Budget(name, account.unit, account.neighbours, account.cap, spent, left, retired, listed, analysts)
 
 
 def _budget_record(budget: _Budget) -> dict[str, Any]:
@@ -319,6 +356,7 @@ def _budget_record(budget: _Budget) -> dict[str, Any]:
         "spent": budget.spent.to_dict(),
         "remaining": budget.left.to_dict(),
         "retired": budget.retired,
+        "listed": budget.listed,
         "analysts": [
             {
                 "analyst": account.analyst,
@@ -329,6 +367,10 @@ def _budget_record(budget: _Budget) -> dict[str, Any]:
             for account in budget.analysts
         ],
     }
+
+
+def _joined(names: list[str] | None) -> str:
+    return ", ".join(map(printable, names or ())) or "nobody yet"
 
 
 def _document(books: Any) -> dict[str, Any]:

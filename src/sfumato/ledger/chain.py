@@ -5,7 +5,7 @@ totals so far. The ledger stores what it says, and a check compares what is stor
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -20,7 +20,7 @@ from sfumato.privacy import ZCDP, Amount, ApproxDP, Budget, PureDP
 from sfumato.privacy.records import read_fraction
 
 FORMAT = 1
-KINDS = ("open", "allow", "renew", "retire", "spend", "reply", "loss")
+KINDS = ("open", "admit", "allow", "renew", "retire", "spend", "reply", "loss")
 # What the numbers of a cap are called, and how many units make up one of each.
 FIELDS: dict[type, tuple[str, ...]] = {
     PureDP: ("epsilon",),
@@ -116,6 +116,15 @@ class Standing(NamedTuple):
 
     total: Total
     retired: bool = False
+    # Who may be charged; None for everybody.
+    analysts: frozenset[str] | None = None
+
+    @property
+    def state(self) -> str:
+        """What an entry says of it."""
+        if self.retired:
+            return "retired"
+        return "open" if self.analysts is None else "listed"
 
 
 def canonical(value: object) -> str:
@@ -254,7 +263,7 @@ def enter(
         act.digest,
         act.payload,
         None if act.price is None else write_numbers(fields, act.price),
-        "retired" if after.retired else "open",
+        after.state,
         write_numbers(fields, spent),
         write_numbers(fields, cap),
         None if own_spent is None else write_numbers(fields, own_spent),
@@ -281,20 +290,24 @@ def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[
         if standing is not None:
             raise InvalidParameter(f"data set {act.dataset!r} must be opened once, and is in the ledger")
         fields, cap = listed_numbers(json.loads(act.payload)["cap"])
-        return Standing(Total(fields, (Fraction(0),) * len(fields), cap)), None
+        total = Total(fields, (Fraction(0),) * len(fields), cap)
+        return Standing(total, analysts=listed_analysts([act.payload])), None
     if standing is None:
         raise InvalidParameter(f"data set {act.dataset!r} must be opened by its curator first")
-    total, retired = standing
+    total = standing.total
     if act.analyst is not None and analyst is None:
         analyst = Total(total.fields, (Fraction(0),) * len(total.fields), None)
     if act.kind == "reply":
         return standing, analyst
-    if retired:
+    if standing.retired:
         raise BudgetExceeded(f"the data set {act.dataset!r} is retired: nothing more can be spent on it")
     if act.kind == "retire":
-        return Standing(total, True), analyst
+        return standing._replace(retired=True), analyst
     if act.kind == "renew":
-        return Standing(_renewed(total, act)), analyst
+        return standing._replace(total=_renewed(total, act)), analyst
+    if act.kind == "admit":
+        more = listed_analysts([act.payload]) or frozenset()
+        return standing._replace(analysts=(standing.analysts or frozenset()) | more), analyst
     if act.kind == "allow":
         if analyst is None:
             raise InvalidParameter("the analyst must be in such an entry, got none")
@@ -302,10 +315,15 @@ def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[
     if act.price is None:
         raise InvalidParameter("the price must be in such an entry, got none")
     if act.kind == "loss":
-        return _lost(act, total, analyst)
+        return _lost(act, standing, analyst)
     if analyst is None:
         raise InvalidParameter("the analyst must be in such an entry, got none")
-    return Standing(_charged(total, act, "data set")), _charged(analyst, act, "analyst")
+    if standing.analysts is not None and act.analyst not in standing.analysts:
+        raise InvalidParameter(
+            f"analyst must be listed for the data set {act.dataset!r}; got analyst={act.analyst!r}. Its "
+            "curator can admit more"
+        )
+    return standing._replace(total=_charged(total, act, "data set")), _charged(analyst, act, "analyst")
 
 
 def _charged(total: Total, act: Act, whose: str) -> Total:
@@ -349,23 +367,31 @@ def _same_kind(fields: tuple[str, ...], total: Total) -> None:
         raise InvalidParameter(f"cap must be of the kind of the data set's, in {has}, got one in {got}")
 
 
-def _lost(act: Act, total: Total, analyst: Total | None) -> tuple[Standing, Total | None]:
+def _lost(act: Act, standing: Standing, analyst: Total | None) -> tuple[Standing, Total | None]:
     # What was spent after the backup is unknown, so all that was left counts as spent.
-    one = total if act.analyst is None else analyst
+    one = standing.total if act.analyst is None else analyst
     if one is None:
         raise InvalidParameter("the analyst must be in such an entry, got none")
     if one.cap is None or act.price != one.left:
         raise InvalidParameter("price of a loss must be all that is left, got another one")
     gone = Total(one.fields, one.cap, one.cap)
-    return (Standing(gone), None) if act.analyst is None else (Standing(total), gone)
+    return (standing._replace(total=gone), None) if act.analyst is None else (standing, gone)
 
 
-def standing_of(record: Record) -> Standing:
-    """The data set after this entry of it."""
+def listed_analysts(payloads: Iterable[str]) -> frozenset[str] | None:
+    """The analysts that these entries list; None if none of them has a list."""
+    lists = [facts["analysts"] for facts in map(json.loads, payloads) if "analysts" in facts]
+    names = [name for names in lists for name in names]
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidParameter("analysts must be names, got something else")
+    return frozenset(names) if lists else None
+
+
+def standing_of(record: Record, analysts: frozenset[str] | None) -> Standing:
+    """The data set after this entry of it, with the analysts that are listed for it."""
     fields, cap = read_numbers(record.dataset_cap)
-    return Standing(
-        Total(fields, read_numbers(record.dataset_spent)[1], cap), retired=record.state == "retired"
-    )
+    total = Total(fields, read_numbers(record.dataset_spent)[1], cap)
+    return Standing(total, retired=record.state == "retired", analysts=analysts)
 
 
 def total_of(record: Record) -> Total:

@@ -105,6 +105,7 @@ _INDEXES = (
     _index("ledger_one_reply", "request", where="kind = 'reply'", unique=True),
     _index("ledger_one_open", "dataset", where="kind = 'open'", unique=True),
     _index("ledger_one_retire", "dataset", where="kind = 'retire'", unique=True),
+    _index("ledger_listed", "dataset", "sequence", where="kind IN ('open', 'admit')"),
 )
 
 
@@ -161,6 +162,7 @@ ADD_ENTRY = text(
 LAST_ENTRY = _entries(_LAST)
 LAST_OF_DATASET = _entries(f"WHERE dataset = :dataset {_LAST}")
 LAST_OF_ANALYST = _entries(f"WHERE dataset = :dataset AND analyst = :analyst {_LAST}")
+LISTED = _entries("WHERE dataset = :dataset AND kind IN ('open', 'admit') ORDER BY sequence")
 SPEND_OF = _entries("WHERE kind = 'spend' AND request = :request")
 REPLY_OF = _entries("WHERE kind = 'reply' AND request = :request")
 FIRST_ENTRY = _entries("WHERE sequence = 1")

@@ -1,7 +1,8 @@
 """The durable ledger: one chain of entries in a database, and an anchor outside it."""
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +27,7 @@ from sfumato.ledger.chain import (
     genesis,
     hash_of,
     listed,
+    listed_analysts,
     listed_numbers,
     now,
     standing_of,
@@ -41,6 +43,7 @@ from sfumato.ledger.schema import (
     LAST_ENTRY,
     LAST_OF_ANALYST,
     LAST_OF_DATASET,
+    LISTED,
     REPLY_OF,
     SPEND_OF,
     VERSION,
@@ -56,10 +59,12 @@ from sfumato.privacy.records import short_text
 # How many of the last entries are checked when a ledger is opened.
 RECENT = 100
 KEY_BYTES = 32
-# Seconds to wait for others that write.
-PATIENCE = 60.0
 
 Once = Callable[[Connection, Act], Record | None]
+
+
+class _NoLedger(LedgerUnavailable):
+    """There is no ledger, and no anchor of one."""
 
 
 class SqlLedger:
@@ -98,7 +103,7 @@ class SqlLedger:
         url: str | os.PathLike[str],
         *,
         anchor: str | os.PathLike[str] | None = None,
-        patience: float = PATIENCE,
+        patience: float = 60.0,
         create: bool = True,
     ) -> None:
         if not isinstance(anchor, str | os.PathLike | None):
@@ -141,7 +146,7 @@ class SqlLedger:
             )
         if not create:
             address = self.store.url.render_as_string(hide_password=True)
-            raise LedgerUnavailable(f"there is no ledger at {address}: give another address, or open one")
+            raise _NoLedger(f"there is no ledger at {address}: give another address, or open one")
         bits = SystemBits()
         identity, key = bits.words(2).tobytes().hex(), bits.words(KEY_BYTES // 8).tobytes()
 
@@ -174,46 +179,44 @@ class SqlLedger:
         self.anchor.write(head)
         return anchored is not None
 
-    @classmethod
-    def exists(cls, url: str | os.PathLike[str]) -> bool:
-        """Whether there is a ledger; nothing is made to find out."""
-        store = Store(url, patience=PATIENCE)
-        try:
-            return store.version() is not None
-        finally:
-            store.close()
-
     # --- the curator ----------------------------------------------------------------------------
 
-    def open(self, dataset: str, *, cap: Budget, neighbours: Neighbours, unit: str = "row") -> Account:
+    def open(
+        self,
+        dataset: str,
+        *,
+        cap: Budget,
+        neighbours: Neighbours,
+        unit: str = "row",
+        analysts: Iterable[str] | None = None,
+    ) -> Account:
         """Start the budget of a data set, or find it as it was started.
 
         Args:
-            dataset: its public name.
+            dataset: its public name; one that looks like a name in the ledger is refused.
             cap: what all answers together may cost.
             neighbours, unit: what all costs are meant for; fixed, because costs for two do not add up.
+            analysts: who may be charged, where it is not everybody; `admit` lists more.
 
         Raises:
-            InvalidParameter: the data set is in the ledger with another cap, relation or unit.
+            InvalidParameter: the data set is in the ledger with another cap, relation, unit or list, or under
+                a name that looks the same.
         """
-        check_cap(check_budget("cap", cap))
-        terms = {"neighbours": check_neighbours(neighbours), "unit": short_text("unit", unit)}
-        act = Act("open", short_text("dataset", dataset), canonical({"cap": listed(cap), **terms}))
+        act = opening(dataset, cap=cap, neighbours=neighbours, unit=unit, analysts=analysts)
 
         def there(connection: Connection, act: Act) -> Record | None:
             found = self._opened(connection, act.dataset)
             if found is not None and found.payload != act.payload:
-                self._same_terms(connection, found, cap, terms)
+                self._same_terms(connection, found, act, cap)
             return found
 
         self.append(act, once=there)
         return self.account(dataset)
 
-    def _same_terms(
-        self, connection: Connection, found: Record, cap: Budget, terms: Mapping[str, str]
-    ) -> None:
-        for name, value in terms.items():
-            kept = found.facts[name]
+    def _same_terms(self, connection: Connection, found: Record, act: Act, cap: Budget) -> None:
+        given = json.loads(act.payload)
+        for name in ("neighbours", "unit"):
+            kept, value = found.facts[name], given[name]
             if kept != value:
                 raise InvalidParameter(f"{name} must be that of the ledger, {kept!r}, got {name}={value!r}")
         standing, _ = self.totals(connection, found.dataset, None)
@@ -224,6 +227,15 @@ class SqlLedger:
             raise InvalidParameter(
                 f"cap must be that of the ledger, {kept_cap!r}, or be renewed, got cap={cap!r}"
             )
+        if "analysts" in given and frozenset(given["analysts"]) != standing.analysts:
+            kept_list = "everybody" if standing.analysts is None else sorted(standing.analysts)
+            raise InvalidParameter(
+                f"analysts must be those of the ledger, {kept_list}, or be admitted, got {given['analysts']}"
+            )
+
+    def admit(self, dataset: str, analysts: Iterable[str]) -> Record:
+        """List more analysts for a data set; from the first list on, nobody else is charged."""
+        return self._enter("admit", dataset, canonical({"analysts": _names(analysts)}))
 
     def allow(self, dataset: str, analyst: str, cap: Budget) -> Record:
         """Set the cap of one analyst on a data set, beside that of the data set; both hold."""
@@ -333,7 +345,17 @@ class SqlLedger:
         )
 
     @classmethod
-    def begin_anew(cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> Self:
+    def find(cls, url: str | os.PathLike[str]) -> Self | None:
+        """The ledger at an address; None, and nothing is made, if there is none and never was one."""
+        try:
+            return cls(url, create=False)
+        except _NoLedger:
+            return None
+
+    @classmethod
+    def begin_anew(
+        cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    ) -> Self:
         """A new ledger in place of one that is lost for good; what was spent there is not counted any more.
 
         `came_after` is the last head of the lost one, which is refused from now on if it is found again.
@@ -384,10 +406,28 @@ class SqlLedger:
             raise LedgerUnavailable(f"{fault}; no entry was made") from None
         self._check_anchor(connection, head, anchored)
         standing, person = self.totals(connection, act.dataset, act.analyst)
+        self._check_names(connection, act, standing, person)
         record, _, _ = enter(act, standing, person, before=head, time=now())
         failpoints.fail_point("before-insert")
         connection.execute(ADD_ENTRY, record._asdict())
         return record
+
+    def _check_names(
+        self, connection: Connection, act: Act, standing: Standing | None, person: Total | None
+    ) -> None:
+        """Refuse a new name that looks like one in the ledger: both would have budgets of their own."""
+        if act.kind == "open" and standing is None:
+            opened = select(entries.c.dataset).where(entries.c.kind == "open")
+            _require_unlike("dataset", [act.dataset], connection.scalars(opened))
+        new = [act.analyst] if act.analyst is not None and person is None else []
+        if act.kind in ("open", "admit"):
+            new += json.loads(act.payload).get("analysts", [])
+        if new:
+            chosen = select(entries.c.analyst).where(entries.c.dataset == act.dataset).distinct()
+            known = {name for name in connection.scalars(chosen) if name is not None}
+            if standing is not None and standing.analysts is not None:
+                known |= standing.analysts
+            _require_unlike("analyst", new, sorted(known))
 
     def anchor_entry(self, record: Record) -> None:
         """Bring the anchor up to an entry that is committed; an error says that it is."""
@@ -404,12 +444,16 @@ class SqlLedger:
     ) -> tuple[Standing | None, Total | None]:
         """What was spent on a data set, and by an analyst, after their last entries."""
         last = self._one(connection, LAST_OF_DATASET, dataset=dataset)
-        if last is None or analyst is None:
-            return None if last is None else standing_of(last), None
+        if last is None:
+            return None, None
+        terms = connection.execute(LISTED, {"dataset": dataset}).all() if last.state == "listed" else []
+        standing = standing_of(last, listed_analysts(self.sound(Record(*row)).payload for row in terms))
+        if analyst is None:
+            return standing, None
         person: Record | None = last
         if last.analyst != analyst:
             person = self._one(connection, LAST_OF_ANALYST, dataset=dataset, analyst=analyst)
-        return standing_of(last), None if person is None else total_of(person)
+        return standing, None if person is None else total_of(person)
 
     def sound(self, record: Record) -> Record:
         """`record` if its hash fits."""
@@ -471,3 +515,43 @@ class SqlLedger:
 
     def __repr__(self) -> str:
         return f"SqlLedger({shown(self.store.url.render_as_string(hide_password=True))})"
+
+
+def opening(
+    dataset: str,
+    *,
+    cap: Budget,
+    neighbours: Neighbours,
+    unit: str = "row",
+    analysts: Iterable[str] | None = None,
+) -> Act:
+    """What `SqlLedger.open` enters, after all checks that need no ledger."""
+    facts = {
+        "cap": listed(check_cap(check_budget("cap", cap))),
+        "neighbours": check_neighbours(neighbours),
+        "unit": short_text("unit", unit),
+        **({} if analysts is None else {"analysts": _names(analysts)}),
+    }
+    return Act("open", short_text("dataset", dataset), canonical(facts))
+
+
+def _names(analysts: Iterable[str]) -> list[str]:
+    if isinstance(analysts, str) or not isinstance(analysts, Iterable):
+        raise InvalidParameter(f"analysts must be a list of names, got analysts={shown(analysts)}")
+    names = sorted({short_text("analyst", name) for name in analysts})
+    _require_unlike("analyst", names, ())
+    return names
+
+
+def _require_unlike(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    from sfumato.ledger.names import look_alike  # its tables are read for new names only
+
+    others = list(known)
+    for name in names:
+        found = None if name in others else look_alike(name, others)
+        if found is not None:
+            raise InvalidParameter(
+                f"{kind} must not look like {found!r}, which is another name; got {kind}={name!a}. Use the "
+                "name that is there, or one that nobody takes for it"
+            )
+        others.append(name)

@@ -88,6 +88,8 @@ def _data(plan: Plan) -> Found:
 
 
 def _ledger(plan: Plan) -> Found:
+    if plan.ledger.analysts is not None and plan.ledger.analyst not in plan.ledger.analysts:
+        yield ("ledger", "analysts"), plain(f"must list the analyst of this plan, {plan.ledger.analyst!r}")
     if plan.ledger.cap is None:
         return
     cap, budget = plan.ledger.cap.value, plan.budget.value

@@ -117,6 +117,9 @@ class LedgerTable(Table):
         None, description="What may be spent on a new data set in all; the budget unless given."
     )
     analyst: Name = Field("analyst", description="Who asks.")
+    analysts: list[Name] | None = Field(
+        None, description="Who may be charged on a new data set; everybody unless given."
+    )
 
 
 class ColumnTable(Table):

@@ -62,6 +62,10 @@ def upgrade() -> None:
         op.create_index(
             name, "ledger_entries", columns, unique=True, sqlite_where=chosen, postgresql_where=chosen
         )
+    terms = sa.text("kind IN ('open', 'admit')")
+    op.create_index(
+        "ledger_listed", "ledger_entries", ["dataset", "sequence"], sqlite_where=terms, postgresql_where=terms
+    )
     op.create_table(
         "ledger_replies",
         sa.Column("request", text, primary_key=True),
