@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +15,9 @@ from sfumato.data.dataset import Dataset
 from sfumato.errors import LedgerDamaged, SchemaMismatch, SfumatoError
 from sfumato.outcome import require_storable
 from sfumato.privacy import Amount, ApproxDP
+from sfumato.privacy.records import short_text
 from sfumato.publication import Publication
+from sfumato.question import Question
 from sfumato.session import CHANGED, Session
 
 if TYPE_CHECKING:
@@ -145,8 +147,9 @@ def _drawn(
         data = _data(plan)
         rows = _public_rows(plan, data)
         listed = questions(plan, rows=rows)
-        # Refuses what cannot be answered before a ledger hears of it.
-        require_storable({}, ask_all(data, listed))
+        budget = plan.budget.value
+        within = budget if isinstance(budget, ApproxDP) else None
+        facts = _rehearsed(plan, data, listed, rows, request, analyst, within)
         before_charge(request)
         progress("opening the ledger")
         from sfumato.ledger.sql import SqlLedger  # by now loaded
@@ -159,10 +162,7 @@ def _drawn(
             notices = _other_names(books, plan, content)
             warnings = _open(books, plan)
             account = books.account(data.name, analyst=analyst)
-            budget = plan.budget.value
-            within = budget if isinstance(budget, ApproxDP) else None
             with Session(data, budget=budget, ledger=account) as session:
-                facts = _publication(plan, rows, session.price(listed, within=within), request).facts()
                 fresh = account.entry(request) is None
                 # An interval that is calibrated twice at the same time takes longer than to wait.
                 wait([ahead])
@@ -178,6 +178,39 @@ def _drawn(
             if fresh and table_stamp(plan.data_path) != before:
                 notices += ("the data were changed while the answers were drawn: it is not sure of which",)
             return _published(plan, account, stored, fresh=fresh, warnings=warnings, notices=notices)
+
+
+def _rehearsed(
+    plan: "Plan",
+    data: Dataset,
+    listed: Sequence[Question],
+    rows: int | None,
+    request: str,
+    analyst: str,
+    within: ApproxDP | None,
+) -> dict[str, Any]:
+    """The public facts of a release, after all that can be refused without a ledger: nothing is made then."""
+    from sfumato.ledger.sql import opening
+
+    opening(**_terms(plan))
+    short_text("request", request)
+    short_text("analyst", analyst)
+    with Session(data, budget=plan.budget.value) as session:
+        batch = session.price(listed, within=within)
+    facts = _publication(plan, rows, batch, request).facts()
+    require_storable(facts, ask_all(data, listed))
+    return facts
+
+
+def _terms(plan: "Plan") -> dict[str, Any]:
+    """What a new data set is opened with."""
+    return {
+        "dataset": plan.data.name,
+        "cap": plan.cap,
+        "neighbours": plan.data.neighbours,
+        "unit": plan.data.unit,
+        "analysts": plan.ledger.analysts,
+    }
 
 
 def _published(
@@ -256,7 +289,7 @@ def _open(books: "SqlLedger", plan: "Plan") -> tuple[str, ...]:
             f"another ledger, with {count:,} entries, was here before: its charges are not counted"
         )
     if plan.data.name not in books.datasets():
-        books.open(plan.data.name, cap=plan.cap, neighbours=plan.data.neighbours, unit=plan.data.unit)
+        books.open(**_terms(plan))
         warnings.append(
             f"the data set {plan.data.name!r} is new in the ledger; its cap is {Amount.of(plan.cap).words}"
         )

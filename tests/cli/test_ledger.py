@@ -4,10 +4,11 @@ import json
 import sqlite3
 
 import pytest
-from tests.cli.people import files_of
+from tests.cli.people import PLAN, files_of
 from tests.cli.running import called
 
 import sfumato as sf
+from sfumato.laws import SeededBits
 from sfumato.ledger.sql import RECENT
 
 OPEN = ("ledger", "open", "people", "--neighbours", "add-remove", "--epsilon")
@@ -236,3 +237,152 @@ def test_a_ledger_put_back_from_an_old_copy_is_noticed(opened):
     (opened / "ledger.db").write_bytes(old)
     assert called("ledger", "verify")[0] == 1
     assert called("ledger", "show")[0] == 4
+
+
+# --- a ledger that is missing -----------------------------------------------------------------------
+
+
+def test_a_deleted_ledger_is_not_begun_again_by_a_release(home, without_charts):
+    assert called("release", "plan.toml", "-o", "out")[0] == 0
+    for file in home.glob("ledger.db*"):
+        file.unlink()
+    before = everything(home)
+    # More than once: a refusal that left a new ledger behind would be followed by a charge from zero.
+    for command in (
+        *[("release", "plan.toml", "-o", "again")] * 2,
+        ("ledger", "show"),
+        ("ledger", "verify"),
+        ("ledger", "export", "e.jsonl"),
+        ("ledger", "backup", "b.jsonl"),
+        ("ledger", "open", "other", "--neighbours", "add-remove", "--epsilon", "1"),
+        ("ledger", "allow", "people", "ada", "--epsilon", "1"),
+        ("ledger", "admit", "people", "ada"),
+        ("ledger", "renew", "people", "--reason", "more", "--epsilon", "1"),
+        ("ledger", "retire", "people", "--reason", "it ended"),
+        ("release", "plan.toml", "-o", "third"),
+    ):
+        status, printed, complained = called(*command)
+        assert (status, printed) == (4, ""), command
+        assert "is missing, and its anchor" in complained
+        assert "sfumato ledger restore" in complained
+        assert "sfumato ledger begin-anew" in complained
+        assert everything(home) == before, command
+    status, printed, complained = called("ledger", "begin-anew", "--json")
+    assert (status, complained) == (0, "")
+    assert json.loads(printed)["lost"] == 3
+    assert called("release", "plan.toml", "-o", "again")[0] == 0
+    assert called("ledger", "begin-anew")[0] == 2
+
+
+def everything(home):
+    """All files and folders, the anchors too."""
+    return files_of(home.parent), sorted(home.parent.rglob("*"))
+
+
+REFUSED = [
+    (("release", "plan.toml", "-o", "taken"), 2),
+    (("release", "plan.toml", "-o", "out", "--analyst", "a\nb"), 2),
+    (("release", "plan.toml", "-o", "out", "--request", "x" * 300), 2),
+    (("release", "missing.toml", "-o", "out"), 2),
+    (("release", "large.toml", "-o", "out"), 2),
+    (("ledger", "open", "people", "--neighbours", "add-remove"), 2),
+    (("ledger", "open", "people", "--neighbours", "other", "--epsilon", "1"), 2),
+    (("ledger", "open", "people", "--neighbours", "add-remove", "--epsilon", "10000"), 2),
+    (("ledger", "open", "a\tb", "--neighbours", "add-remove", "--epsilon", "1"), 2),
+    ((*OPEN, "1", "--analyst", "ada", "--analyst", "Ada"), 2),
+    (("ledger", "admit", "people", "ada"), 4),
+    (("ledger", "begin-anew"), 2),
+    (("ledger", "restore", "missing.jsonl"), 4),
+    (("ledger", "restore", "plan.toml"), 4),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), REFUSED)
+def test_a_refused_command_makes_nothing(home, command, expected):
+    (home / "taken").mkdir()
+    (home / "taken" / "release.json").write_text("{}")
+    (home / "large.toml").write_text(PLAN.replace("cap = { epsilon = 2 }", "cap = { epsilon = 10_000 }"))
+    before = everything(home)
+    status, printed, _ = called(*command)
+    assert (status, printed) == (expected, "")
+    assert everything(home) == before
+
+
+def test_a_refused_session_makes_nothing(home):
+    data = sf.Dataset({"age": [1]}, unit="row", neighbours="add-remove", name="people")
+    before = everything(home)
+    for more in ({"budget": sf.PureDP(1), "bits": SeededBits(1)}, {"budget": sf.PureDP(10_000)}):
+        with pytest.raises(sf.InvalidParameter):
+            sf.Session(data, ledger=f"sqlite:///{home}/ledger.db", **more)
+    assert everything(home) == before
+
+
+# --- names and lists --------------------------------------------------------------------------------
+
+
+def test_a_name_that_looks_like_another_is_refused_and_the_other_is_named(opened):
+    for name in ("People", "people ", "pe\u043eple"):
+        status, _, complained = called("ledger", "open", name, *OPEN[3:], "0.3")
+        assert status == 2
+        assert "dataset must not look like 'people'" in complained
+    assert [one["dataset"] for one in shown()["datasets"]] == ["people"]
+
+
+def test_a_release_under_a_name_that_looks_like_another_charges_nothing(home, without_charts):
+    assert called("release", "plan.toml", "-o", "out")[0] == 0
+    spent = shown()
+    (home / "plan.toml").write_text(PLAN.replace('name = "people"\nunit', 'name = "PEOPLE"\nunit'))
+    status, _, complained = called("release", "plan.toml", "-o", "second")
+    assert status == 2
+    assert "must not look like 'people'" in complained
+    assert shown() == spent
+
+
+def test_only_listed_analysts_are_charged_and_more_can_be_admitted(home, without_charts):
+    listed = PLAN.replace("cap = {", 'analyst = "ada"\nanalysts = ["ada"]\ncap = {')
+    (home / "plan.toml").write_text(listed)
+    assert called("release", "plan.toml", "-o", "out")[0] == 0
+    assert shown()["datasets"][0]["listed"] == ["ada"]
+    status, _, complained = called("release", "plan.toml", "-o", "bob", "--analyst", "bob")
+    assert status == 2
+    assert "analyst must be listed for the data set 'people'; got analyst='bob'" in complained
+    status, printed, _ = called("ledger", "admit", "people", "bob", "cy")
+    assert status == 0
+    assert "Only listed analysts may spend on people: ada, bob, cy" in printed
+    assert "Only listed analysts may spend on people: ada, bob, cy" in called("ledger", "show")[1]
+    assert called("release", "plan.toml", "-o", "bob", "--analyst", "bob")[0] == 0
+    assert called("ledger", "verify")[0] == 0
+    status, _, complained = called("ledger", "admit", "people", "Ada")
+    assert status == 2
+    assert "analyst must not look like 'ada'" in complained
+
+
+def test_a_plan_lists_its_own_analyst(home):
+    (home / "plan.toml").write_text(PLAN.replace("cap = {", 'analysts = ["bob"]\ncap = {'))
+    status, _, complained = called("plan", "check", "plan.toml")
+    assert status == 2
+    assert "must list the analyst of this plan, 'analyst'" in complained
+
+
+def test_a_data_set_is_opened_for_listed_analysts(home):
+    status, _, _ = called(*OPEN, "1", "--analyst", "ada", "--analyst", "bob")
+    assert status == 0
+    assert shown()["datasets"][0]["listed"] == ["ada", "bob"]
+
+
+def test_an_older_copy_with_its_anchor_is_noticed_by_a_receipt(home, without_charts):
+    assert called("release", "plan.toml", "-o", "first")[0] == 0
+    kept = files_of(home.parent)
+    assert called("release", "plan.toml", "-o", "second", "--again")[0] == 0
+    assert (
+        called("ledger", "verify", "--receipt", "first/receipt.json", "--receipt", "second/receipt.json")[0]
+        == 0
+    )
+    for name, content in kept.items():
+        (home.parent / name).write_bytes(content)
+    assert called("ledger", "verify", "--receipt", "first/receipt.json")[0] == 0
+    status, _, complained = called("ledger", "verify", "--receipt", "second/receipt.json")
+    assert status == 1
+    assert "is not the one that was published" in complained
+    assert called("ledger", "verify", "--receipt", "plan.toml")[0] == 2
+    assert called("ledger", "verify", "--receipt", "missing.json")[0] == 2

@@ -93,7 +93,7 @@ def test_a_lost_ledger_is_given_up_in_so_many_words(ledger_url, anchor):
     opened(ledger).charge(count())
     ledger.close()
     assert sf.SqlLedger(ledger_url, anchor=anchor, create=False).verify().sound
-    with pytest.raises(sf.InvalidParameter, match="and the ledger .* is there"):
+    with pytest.raises(sf.InvalidParameter, match=r"and the ledger .* is there"):
         sf.SqlLedger.begin_anew(ledger_url, anchor=anchor)
 
 

@@ -111,14 +111,24 @@ def verify(
     prices: Annotated[
         bool, typer.Option("--prices", help="Prove (epsilon, delta) prices again too, which takes longer.")
     ] = False,
+    receipts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--receipt",
+            metavar="FILE",
+            help="A receipt.json whose entry must be in the ledger; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Work every entry out again; exits with 1 if anything is wrong."""
     problems: tuple[str, ...]
+    heads = [_published(path) for path in receipts or ()]
     try:
         books = _opened(ledger)
         with stages("verifying"):
-            found = books.verify(prices=prices)
+            found = books.verify(prices=prices, heads=heads)
         head, problems = found.head, found.problems
     except LedgerDamaged as damage:
         # So damaged that it does not open.
@@ -307,6 +317,19 @@ def retire(dataset: Dataset, reason: Reason, ledger: LedgerUrl = None, as_json: 
     )
 
 
+def _published(receipt: Path) -> Any:
+    """The entry that a receipt names."""
+    from sfumato.ledger.chain import Head
+
+    with refusing():
+        content = receipt.read_bytes()
+    try:
+        entry = json.loads(content)["ledger"]
+        return Head(int(entry["sequence"]), str(entry["hash"]))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise Refused(f"{receipt} is not a receipt of a release") from None
+
+
 def _opened(given: str | None) -> Any:
     """A ledger that is there: looking at one must not make it."""
     from sfumato.ledger.sql import SqlLedger
@@ -344,7 +367,9 @@ def _budget(books: Any, name: str) -> _Budget:
     left = Amount() if retired else amount_of(total.fields, total.left)
     spent = amount_of(total.fields, total.spent)
     analysts = tuple(books.account(name, analyst=person) for person in people)
-    return _Budget(name, account.unit, account.neighbours, account.cap, spent, left, retired, listed, analysts)
+    return _Budget(
+        name, account.unit, account.neighbours, account.cap, spent, left, retired, listed, analysts
+    )
 
 
 def _budget_record(budget: _Budget) -> dict[str, Any]:

@@ -283,7 +283,7 @@ class Account:
             return None
         if row is not None and entry is not None:
             reply = content(row.reply)
-            if row.sha256 == entry.facts["sha256"] == sha256(reply).hexdigest():
+            if row.sha256 == self.ledger.facts(entry).get("sha256") == sha256(reply).hexdigest():
                 return reply
         raise LedgerDamaged(f"{self.ledger.store.name} is damaged: the reply to {request!r} was changed")
 
@@ -300,15 +300,19 @@ def _same_event(spend: Record, payload: str) -> Entry:
 
 def entry_of(record: Record) -> Entry:
     """The charge that a stored spend says."""
-    facts = record.facts
-    assert record.price is not None
-    return Entry(
-        record.sequence,
-        record.dataset,
-        facts["statistic"],
-        facts["column"],
-        event_from_dict(facts["event"]),
-        amount_of(*read_numbers(record.price)),
-        record.request,
-        record.hash,
-    )
+    try:
+        facts = record.facts
+        return Entry(
+            record.sequence,
+            record.dataset,
+            str(facts["statistic"]),
+            str(facts["column"]),
+            event_from_dict(facts["event"]),
+            amount_of(*read_numbers(str(record.price))),
+            record.request,
+            record.hash,
+        )
+    except (InvalidParameter, LookupError, TypeError, RecursionError):
+        raise LedgerDamaged(
+            f"the ledger is damaged: entry {record.sequence} does not say what was charged"
+        ) from None

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sfumato.checks import decimal, shown
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.privacy import ZCDP, Amount, ApproxDP, Budget, PureDP
-from sfumato.privacy.records import read_fraction
+from sfumato.privacy.records import read_fraction, short_text
 
 FORMAT = 1
 KINDS = ("open", "admit", "allow", "renew", "retire", "spend", "reply", "loss")
@@ -32,6 +32,14 @@ UNITS = {"epsilon": 10**15, "rho": 10**15, "delta": 10**18}
 LARGEST_CAP = 9000
 
 Numbers = tuple[Fraction, ...]
+# The fields that may be longer than a name.
+_LONG = {"payload", "price", "dataset_spent", "dataset_cap", "analyst_spent", "analyst_cap"}
+# The fields that an entry may be without.
+OPTIONAL = {
+    *("analyst", "request", "digest", "price", "analyst_spent", "analyst_cap"),
+    *("dataset_spent_delta_units", "dataset_cap_delta_units", "analyst_spent_units", "analyst_cap_units"),
+    *("analyst_spent_delta_units", "analyst_cap_delta_units"),
+}
 
 
 class Head(NamedTuple):
@@ -137,7 +145,10 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 def now() -> str:
     """The time for people to read; nothing is decided by it, so a clock may be wrong."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    try:
+        return datetime.now(UTC).isoformat(timespec="microseconds")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"  # a clock outside the years 1 to 9999
 
 
 def genesis(identity: str, key: bytes) -> str:
@@ -203,7 +214,7 @@ def read_numbers(text: str) -> tuple[tuple[str, ...], Numbers]:
     """Reads back what `write_numbers` wrote; InvalidParameter for anything else."""
     try:
         return listed_numbers(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidParameter(f"amount must be exact numbers in JSON, got {shown(text)}") from None
 
 
@@ -378,13 +389,47 @@ def _lost(act: Act, standing: Standing, analyst: Total | None) -> tuple[Standing
     return (standing._replace(total=gone), None) if act.analyst is None else (standing, gone)
 
 
+def check_record(record: Record) -> None:
+    """Raise unless an entry, however it came here, has the types and the numbers that one can have."""
+    for name, value in record._asdict().items():
+        if value is None and name in OPTIONAL:
+            continue
+        if name == "sequence" or name.endswith("_units"):
+            if type(value) is not int or not 0 <= value < 2**62:
+                raise InvalidParameter(f"{name} must be a whole number of 62 bits, got {shown(value)}")
+        elif name not in _LONG:
+            short_text(name, value)
+        elif not isinstance(value, str) or "\0" in value or not _is_text(value):
+            raise InvalidParameter(f"{name} must be text, got {shown(value)}")
+    for spent, cap in (
+        (record.dataset_spent, record.dataset_cap),
+        (record.analyst_spent, record.analyst_cap),
+    ):
+        if spent is not None:
+            fields, numbers = read_numbers(spent)
+            limit = None if cap is None else read_numbers(cap)
+            if limit is not None and (limit[0] != fields or max(limit[1]) > LARGEST_CAP):
+                raise InvalidParameter("the cap must be of one kind with what was spent, and in range")
+            if not Total(fields, numbers, None if limit is None else limit[1]).fits():
+                raise InvalidParameter("what was spent must be within the cap, got more")
+    if record.price is not None and read_numbers(record.price)[0] != read_numbers(record.dataset_cap)[0]:
+        raise InvalidParameter("price must be of the kind of the cap, got another one")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def listed_analysts(payloads: Iterable[str]) -> frozenset[str] | None:
     """The analysts that these entries list; None if none of them has a list."""
     lists = [facts["analysts"] for facts in map(json.loads, payloads) if "analysts" in facts]
-    names = [name for names in lists for name in names]
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidParameter("analysts must be names, got something else")
-    return frozenset(names) if lists else None
+    if not all(isinstance(names, list) for names in lists):
+        raise InvalidParameter("analysts must be a list of names, got something else")
+    return frozenset(short_text("analyst", name) for names in lists for name in names) if lists else None
 
 
 def standing_of(record: Record, analysts: frozenset[str] | None) -> Standing:

@@ -7,7 +7,7 @@ replies.
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, insert, select, text
 
+from sfumato.checks import shown
 from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
 from sfumato.ledger.anchor import Anchor, Note, default_anchor, is_identity
 from sfumato.ledger.chain import FORMAT, Act, Head, Record, canonical, enter, header, now
@@ -31,13 +32,16 @@ if TYPE_CHECKING:
 
 # Rows that are held in memory at once.
 CHUNK = 2000
+# In characters, for a reply of 512 MiB in base 64.
+LONGEST_LINE = 2**30
 
 
-def verify(ledger: "SqlLedger", *, prices: bool = False) -> Report:
-    """Every entry of a ledger worked out again, its replies and its anchor compared."""
+def verify(ledger: "SqlLedger", *, prices: bool = False, heads: Iterable[Head] = ()) -> Report:
+    """Every entry of a ledger worked out again, its replies, its anchor and published heads compared."""
     anchored = ledger.anchor.all()
     replay = Replay(ledger.start, prices=prices)
     wanted = {head.sequence: head.hash for head in anchored}
+    published = set(heads)
     with ledger.store.reading() as connection:
         if ledger.store.sqlite:
             for line in connection.scalars(text("PRAGMA quick_check(10)")):
@@ -48,11 +52,14 @@ def verify(ledger: "SqlLedger", *, prices: bool = False) -> Report:
             replay.read([record])
             if wanted.pop(record.sequence, record.hash) != record.hash:
                 replay.problem(f"entry {record.sequence} is not the one that was anchored")
+            published.discard(Head(record.sequence, record.hash))
         _check_replies(connection, replay)
     if wanted.pop(0, ledger.start) != ledger.start:
         replay.problem("the anchor is that of another ledger")
     for sequence in wanted:
         replay.problem(f"entry {sequence} was anchored and is missing: this is an older copy")
+    for head in sorted(published):
+        replay.problem(f"entry {head.sequence} is not the one that was published: an older copy has gone on")
     return replay.report()
 
 
@@ -152,9 +159,12 @@ def _read(path: Path, *, head: Head | None = None, rows: "Rows | None" = None) -
     lines = _lines(path)
     first = next(lines, None)
     if first is None or first.get("format") != FORMAT or not is_identity(first.get("ledger")):
-        raise LedgerDamaged(f"the file {path} is not a copy of a ledger that this version can read")
+        raise _no_copy(path)
     key = _key(first.pop("key", None), path)
-    start = sha256(canonical(first).encode()).hexdigest()
+    try:
+        start = sha256(canonical(first).encode()).hexdigest()
+    except (ValueError, RecursionError):
+        raise _no_copy(path) from None
     replay, seen = Replay(start), 0
     if key is not None and header(first["ledger"], key) != first:
         replay.problem("the key is not that of the ledger")
@@ -165,16 +175,17 @@ def _read(path: Path, *, head: Head | None = None, rows: "Rows | None" = None) -
             missing = dict(replay.replies) if missing is None else missing
             content = _bytes(line["reply"])
             if missing.pop(str(line["request"]), None) != sha256(content).hexdigest():
-                replay.problem(f"the reply to request {line['request']!r} is not the one in the entries")
+                replay.problem(f"the reply to request {shown(line['request'])} is not the one in the entries")
             if rows is not None:
                 rows.reply(str(line["request"]), content)
         elif set(line) == set(Record._fields) and missing is None:
             record = Record(**line)
             replay.read([record])
-            copy.hashes[record.sequence] = record.hash
             seen += 1
-            if rows is not None:
-                rows.entry(record)
+            if not replay.problems:
+                copy.hashes[record.sequence] = record.hash
+                if rows is not None:
+                    rows.entry(record)
         else:
             replay.problem(f"line {seen + 2} is neither an entry nor a reply")
     if missing or (key is not None and missing is None and replay.replies):
@@ -184,6 +195,10 @@ def _read(path: Path, *, head: Head | None = None, rows: "Rows | None" = None) -
             f"the file ends with entry {replay.head.sequence} and not with the head that was given"
         )
     return copy
+
+
+def _no_copy(path: Path) -> LedgerDamaged:
+    return LedgerDamaged(f"the file {path} is not a copy of a ledger that this version can read")
 
 
 def _key(text: object, path: Path) -> bytes | None:
@@ -203,7 +218,9 @@ def _bytes(text: object) -> bytes:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8") as file:
-            for line in file:
+            while line := file.readline(LONGEST_LINE):
+                if len(line) == LONGEST_LINE:
+                    raise LedgerDamaged(f"the file {path} is not a copy: a line is longer than any record")
                 record = json.loads(line)
                 if not isinstance(record, dict):
                     raise ValueError

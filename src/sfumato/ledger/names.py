@@ -33,12 +33,14 @@ def _skeletons(name: str) -> tuple[str, str]:
     The first ignores case before it compares shapes, as for "PEOPLE" and "people". The second compares shapes
     as they are written, as for a capital I and a small l.
     """
-    return _shape(_folded(name)), _shape(normalize("NFKC", name))
+    return _shape(_folded(name)), _shape(name)
 
 
 def _shape(text: str) -> str:
     """The skeleton of UTS 39, then without case and with single blanks."""
-    return " ".join(_folded(normalize("NFD", text).translate(_prototypes())).split())
+    for _ in range(2):  # a few prototypes have parts with prototypes of their own
+        text = normalize("NFD", text).translate(_prototypes())
+    return " ".join(_folded(text).split())
 
 
 def _folded(text: str) -> str:

@@ -18,6 +18,7 @@ from sfumato.ledger.chain import (
     Total,
     amount_of,
     budget_of,
+    check_record,
     enter,
     hash_of,
     numbers_of,
@@ -86,6 +87,11 @@ class Replay:
     def read(self, records: Iterable[Record]) -> None:
         """Check more entries."""
         for record in records:
+            try:
+                check_record(record)
+            except SfumatoError as fault:
+                self.problem(f"what follows entry {self.head.sequence} is not an entry: {fault}")
+                continue
             self._check(record)
             self.head = Head(record.sequence, record.hash)
 

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from sfumato.ledger.chain import Record
+from sfumato.ledger.chain import OPTIONAL, Record
 
 # The newest of migrations/versions, and those that can be brought up to it.
 VERSION = "0001"
@@ -26,17 +26,11 @@ VERSION_TABLE = "ledger_version"
 
 metadata = MetaData()
 
-_OPTIONAL = {
-    *("analyst", "request", "digest", "price", "analyst_spent", "analyst_cap"),
-    *("dataset_spent_delta_units", "dataset_cap_delta_units", "analyst_spent_units", "analyst_cap_units"),
-    *("analyst_spent_delta_units", "analyst_cap_delta_units"),
-}
-
 
 def _column(name: str) -> Column[object]:
     if name == "sequence":
         return Column(name, BigInteger, primary_key=True, autoincrement=False)
-    return Column(name, BigInteger if name.endswith("_units") else Text, nullable=name in _OPTIONAL)
+    return Column(name, BigInteger if name.endswith("_units") else Text, nullable=name in OPTIONAL)
 
 
 entries = Table(

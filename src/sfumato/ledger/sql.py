@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, Executable, insert, select
 
@@ -23,6 +23,7 @@ from sfumato.ledger.chain import (
     budget_of,
     canonical,
     check_cap,
+    check_record,
     enter,
     genesis,
     hash_of,
@@ -59,12 +60,10 @@ from sfumato.privacy.records import short_text
 # How many of the last entries are checked when a ledger is opened.
 RECENT = 100
 KEY_BYTES = 32
+# Seconds to wait for others that write.
+PATIENCE = 60.0
 
 Once = Callable[[Connection, Act], Record | None]
-
-
-class _NoLedger(LedgerUnavailable):
-    """There is no ledger, and no anchor of one."""
 
 
 class SqlLedger:
@@ -103,7 +102,7 @@ class SqlLedger:
         url: str | os.PathLike[str],
         *,
         anchor: str | os.PathLike[str] | None = None,
-        patience: float = 60.0,
+        patience: float = PATIENCE,
         create: bool = True,
     ) -> None:
         if not isinstance(anchor, str | os.PathLike | None):
@@ -146,7 +145,7 @@ class SqlLedger:
             )
         if not create:
             address = self.store.url.render_as_string(hide_password=True)
-            raise _NoLedger(f"there is no ledger at {address}: give another address, or open one")
+            raise LedgerUnavailable(f"there is no ledger at {address}: give another address, or open one")
         bits = SystemBits()
         identity, key = bits.words(2).tobytes().hex(), bits.words(KEY_BYTES // 8).tobytes()
 
@@ -178,6 +177,15 @@ class SqlLedger:
             self._check_recent(connection)
         self.anchor.write(head)
         return anchored is not None
+
+    @classmethod
+    def exists(cls, url: str | os.PathLike[str]) -> bool:
+        """Whether there is a ledger; nothing is made to find out."""
+        store = Store(url, patience=PATIENCE)
+        try:
+            return store.version() is not None
+        finally:
+            store.close()
 
     # --- the curator ----------------------------------------------------------------------------
 
@@ -216,7 +224,7 @@ class SqlLedger:
     def _same_terms(self, connection: Connection, found: Record, act: Act, cap: Budget) -> None:
         given = json.loads(act.payload)
         for name in ("neighbours", "unit"):
-            kept, value = found.facts[name], given[name]
+            kept, value = self.facts(found)[name], given[name]
             if kept != value:
                 raise InvalidParameter(f"{name} must be that of the ledger, {kept!r}, got {name}={value!r}")
         standing, _ = self.totals(connection, found.dataset, None)
@@ -265,7 +273,7 @@ class SqlLedger:
             found = self._opened(connection, short_text("dataset", dataset))
         if found is None:
             raise InvalidParameter(f"dataset must be opened by its curator first, got dataset={dataset!r}")
-        terms = found.facts
+        terms = self.facts(found)
         return Account(
             self,
             dataset,
@@ -304,13 +312,14 @@ class SqlLedger:
         with self.store.reading() as connection:
             return self._head(connection)
 
-    def verify(self, *, prices: bool = False) -> Report:
+    def verify(self, *, prices: bool = False, heads: Iterable[Head] = ()) -> Report:
         """Work every entry out again and compare: numbers, hashes, prices, totals, caps, replies, anchor.
 
         Args:
             prices: whether to prove (epsilon, delta) prices again too, which may take seconds for a batch.
+            heads: numbers and hashes of entries that were published, as in receipts; each must be there.
         """
-        return copies.verify(self, prices=prices)
+        return copies.verify(self, prices=prices, heads=heads)
 
     # --- copies ---------------------------------------------------------------------------------
 
@@ -345,17 +354,7 @@ class SqlLedger:
         )
 
     @classmethod
-    def find(cls, url: str | os.PathLike[str]) -> Self | None:
-        """The ledger at an address; None, and nothing is made, if there is none and never was one."""
-        try:
-            return cls(url, create=False)
-        except _NoLedger:
-            return None
-
-    @classmethod
-    def begin_anew(
-        cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
-    ) -> Self:
+    def begin_anew(cls, url: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> Self:
         """A new ledger in place of one that is lost for good; what was spent there is not counted any more.
 
         `came_after` is the last head of the lost one, which is refused from now on if it is found again.
@@ -363,7 +362,7 @@ class SqlLedger:
         Raises:
             InvalidParameter: there is a ledger, or no anchor of one that is missing.
         """
-        store = Store(url, patience=60.0)
+        store = Store(url, patience=PATIENCE)
         if store.version() is not None:
             raise InvalidParameter(f"url must be that of a missing ledger, and {store.name} is there")
         lost = Note(store.place).anchor() if anchor is None else Anchor(Path(anchor))
@@ -417,7 +416,7 @@ class SqlLedger:
     ) -> None:
         """Refuse a new name that looks like one in the ledger: both would have budgets of their own."""
         if act.kind == "open" and standing is None:
-            opened = select(entries.c.dataset).where(entries.c.kind == "open")
+            opened = select(entries.c.dataset).where(entries.c.kind == "open").order_by(entries.c.sequence)
             _require_unlike("dataset", [act.dataset], connection.scalars(opened))
         new = [act.analyst] if act.analyst is not None and person is None else []
         if act.kind in ("open", "admit"):
@@ -446,8 +445,7 @@ class SqlLedger:
         last = self._one(connection, LAST_OF_DATASET, dataset=dataset)
         if last is None:
             return None, None
-        terms = connection.execute(LISTED, {"dataset": dataset}).all() if last.state == "listed" else []
-        standing = standing_of(last, listed_analysts(self.sound(Record(*row)).payload for row in terms))
+        standing = standing_of(last, self._listed(connection, dataset) if last.state == "listed" else None)
         if analyst is None:
             return standing, None
         person: Record | None = last
@@ -455,11 +453,26 @@ class SqlLedger:
             person = self._one(connection, LAST_OF_ANALYST, dataset=dataset, analyst=analyst)
         return standing, None if person is None else total_of(person)
 
+    def _listed(self, connection: Connection, dataset: str) -> frozenset[str] | None:
+        terms = [self.sound(Record(*row)) for row in connection.execute(LISTED, {"dataset": dataset})]
+        try:
+            return listed_analysts(one.payload for one in terms if self.facts(one))
+        except InvalidParameter:
+            raise LedgerDamaged(f"{self.store.name} is damaged: it does not say who is listed") from None
+
     def sound(self, record: Record) -> Record:
-        """`record` if its hash fits."""
+        """`record` if its hash fits and it can be an entry."""
+        try:
+            check_record(record)
+        except InvalidParameter:
+            raise self.damaged(record) from None
         if hash_of(record._asdict()) != record.hash:
-            raise LedgerDamaged(f"{self.store.name} is damaged: entry {record.sequence} was changed")
+            raise self.damaged(record)
         return record
+
+    def damaged(self, record: Record) -> LedgerDamaged:
+        """The error that names an entry which was changed."""
+        return LedgerDamaged(f"{self.store.name} is damaged: entry {shown(record.sequence)} was changed")
 
     def _head(self, connection: Connection) -> Head:
         last = self._one(connection, LAST_ENTRY)
@@ -480,9 +493,27 @@ class SqlLedger:
     def _opened(self, connection: Connection, dataset: str) -> Record | None:
         chosen = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "open")
         row = connection.execute(chosen).one_or_none()
-        found = None if row is None else self.sound(Record(*row))
-        if found is not None and not found.facts.keys() >= {"cap", "neighbours", "unit"}:
-            raise LedgerDamaged(f"{self.store.name} does not say what was agreed for {dataset!r}")
+        if row is None:
+            return None
+        found = self.sound(Record(*row))
+        facts = self.facts(found)
+        try:
+            budget_of(*listed_numbers(facts.get("cap")))
+            check_neighbours(facts.get("neighbours"))
+            short_text("unit", facts.get("unit"))
+            listed_analysts([found.payload])
+        except InvalidParameter:
+            raise LedgerDamaged(f"{self.store.name} does not say what was agreed for {dataset!r}") from None
+        return found
+
+    def facts(self, record: Record) -> dict[str, Any]:
+        """What an entry says, which is read from its payload."""
+        try:
+            found = record.facts
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self.damaged(record)
         return found
 
     def _check_anchor(self, connection: Connection, head: Head, anchored: Head | None) -> None:
@@ -526,11 +557,13 @@ def opening(
     analysts: Iterable[str] | None = None,
 ) -> Act:
     """What `SqlLedger.open` enters, after all checks that need no ledger."""
+    names = None if analysts is None else _names(analysts)
+    _require_unlike("analyst", names or (), ())
     facts = {
         "cap": listed(check_cap(check_budget("cap", cap))),
         "neighbours": check_neighbours(neighbours),
         "unit": short_text("unit", unit),
-        **({} if analysts is None else {"analysts": _names(analysts)}),
+        **({} if names is None else {"analysts": names}),
     }
     return Act("open", short_text("dataset", dataset), canonical(facts))
 
@@ -538,9 +571,7 @@ def opening(
 def _names(analysts: Iterable[str]) -> list[str]:
     if isinstance(analysts, str) or not isinstance(analysts, Iterable):
         raise InvalidParameter(f"analysts must be a list of names, got analysts={shown(analysts)}")
-    names = sorted({short_text("analyst", name) for name in analysts})
-    _require_unlike("analyst", names, ())
-    return names
+    return sorted({short_text("analyst", name) for name in analysts})
 
 
 def _require_unlike(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
