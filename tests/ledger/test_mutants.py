@@ -1,6 +1,7 @@
 """Ledgers with a mistake planted in each, and the check that notices it."""
 
 import fcntl
+import json
 from fractions import Fraction
 
 import pytest
@@ -59,8 +60,9 @@ def anchor_not_compared(patch):
 
 
 def unit_not_compared(patch):
-    def same_terms(self, connection, found, cap, terms):
-        _same_terms(self, connection, found, cap, {"neighbours": terms["neighbours"]})
+    def same_terms(self, connection, found, act, cap):
+        given = json.loads(act.payload) | {"unit": found.facts["unit"]}
+        _same_terms(self, connection, found, act._replace(payload=json.dumps(given)), cap)
 
     _same_terms = sql_module.SqlLedger._same_terms
     patch.setattr(sql_module.SqlLedger, "_same_terms", same_terms)

@@ -389,39 +389,31 @@ def _lost(act: Act, standing: Standing, analyst: Total | None) -> tuple[Standing
     return (standing._replace(total=gone), None) if act.analyst is None else (standing, gone)
 
 
-def check_record(record: Record) -> None:
-    """Raise unless an entry, however it came here, has the types and the numbers that one can have."""
+def check_types(record: Record) -> None:
+    """Raise unless the fields of an entry, however it came here, have the types that they can have."""
     for name, value in record._asdict().items():
         if value is None and name in OPTIONAL:
             continue
         if name == "sequence" or name.endswith("_units"):
-            if type(value) is not int or not 0 <= value < 2**62:
-                raise InvalidParameter(f"{name} must be a whole number of 62 bits, got {shown(value)}")
+            if type(value) is not int or not 0 <= value < 2**63 - 1:
+                raise InvalidParameter(f"{name} must be a whole number of 63 bits, got {shown(value)}")
         elif name not in _LONG:
             short_text(name, value)
-        elif not isinstance(value, str) or "\0" in value or not _is_text(value):
-            raise InvalidParameter(f"{name} must be text, got {shown(value)}")
-    for spent, cap in (
-        (record.dataset_spent, record.dataset_cap),
-        (record.analyst_spent, record.analyst_cap),
-    ):
-        if spent is not None:
-            fields, numbers = read_numbers(spent)
-            limit = None if cap is None else read_numbers(cap)
-            if limit is not None and (limit[0] != fields or max(limit[1]) > LARGEST_CAP):
-                raise InvalidParameter("the cap must be of one kind with what was spent, and in range")
-            if not Total(fields, numbers, None if limit is None else limit[1]).fits():
-                raise InvalidParameter("what was spent must be within the cap, got more")
-    if record.price is not None and read_numbers(record.price)[0] != read_numbers(record.dataset_cap)[0]:
-        raise InvalidParameter("price must be of the kind of the cap, got another one")
+        elif not isinstance(value, str) or not value.isascii() or "\0" in value:
+            raise InvalidParameter(f"{name} must be ASCII text, got {shown(value)}")
 
 
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def check_record(record: Record) -> None:
+    """Raise unless an entry has the types and the numbers that one can have."""
+    check_types(record)
+    kind, cap = read_numbers(record.dataset_cap)
+    if max(cap) > LARGEST_CAP:
+        raise InvalidParameter(f"the cap must be at most {LARGEST_CAP}, got a larger one")
+    for text in (record.dataset_spent, record.analyst_spent, record.analyst_cap, record.price):
+        if text is not None and read_numbers(text)[0] != kind:
+            raise InvalidParameter("all numbers must be of the kind of the cap, got another one")
+    if not Total(kind, read_numbers(record.dataset_spent)[1], cap).fits():
+        raise InvalidParameter("what was spent must be within the cap, got more")
 
 
 def listed_analysts(payloads: Iterable[str]) -> frozenset[str] | None:

@@ -18,7 +18,7 @@ from sfumato.ledger.chain import (
     Total,
     amount_of,
     budget_of,
-    check_record,
+    check_types,
     enter,
     hash_of,
     numbers_of,
@@ -88,7 +88,7 @@ class Replay:
         """Check more entries."""
         for record in records:
             try:
-                check_record(record)
+                check_types(record)
             except SfumatoError as fault:
                 self.problem(f"what follows entry {self.head.sequence} is not an entry: {fault}")
                 continue
