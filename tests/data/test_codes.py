@@ -213,3 +213,12 @@ def test_pandas_categories_of_any_object_are_known_by_what_is_printed():
 def test_only_admitted_columns_have_rows_to_take():
     with pytest.raises(SchemaMismatch, match="'x' has no rows that can be taken"):
         Column("x", "real", True, 3, None, dict).take(slice(0, 1))
+
+
+@pytest.mark.slow
+def test_two_gibibytes_of_text_in_chunks_of_arrow_are_no_fault():
+    # As much as the offsets of short text reach, and a little more.
+    chunk = pa.array(["x" * (2**30 + 1)])
+    column = admit(pa.chunked_array([chunk, chunk]), "x")
+    assert column.labels()[0].tolist() == [0, 0]
+    assert column.codes(["a"]).tolist() == [1, 1]

@@ -125,7 +125,7 @@ def _item_kind(value: object) -> str:
     if value is None or kind.__name__ in ("NAType", "NaTType"):
         return "null"
     if issubclass(kind, datetime):
-        aware = datetime.tzinfo.__get__(value) is not None  # type: ignore[attr-defined]
+        aware = datetime.tzinfo.__get__(value) is not None
         return "datetime with a time zone" if aware else "naive datetime"
     if issubclass(kind, date):
         return "date"
@@ -290,11 +290,11 @@ def _admit_series(series: Any, given: str | None) -> Column:
     own = getattr(series, "dtype", None)
     if isinstance(own, np.dtype) and own.kind == "O":
         # Narwhals would look at the values of such a pandas column to tell its type.
-        return _admit_array(wrapped.to_numpy(), name)
+        return _admit_array(series.to_numpy(), name)
     by_arrow = arrow is not None and (isinstance(series, arrow.ChunkedArray) or hasattr(own, "pyarrow_dtype"))
     found = arrow_stored(series, name) if by_arrow else None
     # Narwhals does not know all types that Arrow tells.
-    dtype = wrapped.dtype if found is None else None
+    dtype: Any = wrapped.dtype if found is None else None
     if found is None:
         found = stored(name, dtype, empty=str(own) == "Null")
     if found.kind == "unknown":

@@ -7,6 +7,7 @@ another column, hide one, or be taken for one that is computed.
 """
 
 import hashlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from sfumato.data.conditions import Filter
@@ -31,8 +32,14 @@ def filter_name(made: Filter) -> str:
     return f"sfumato_filter_{hashlib.sha256(made.key.encode()).hexdigest()}"
 
 
-def by_place(frame: "nw.LazyFrame[Any]") -> "tuple[nw.LazyFrame[Any], tuple[str, ...]]":
-    """The frame with columns that are named by their places, and the names that they had."""
+def by_place(
+    frame: "nw.LazyFrame[Any]", needed: Collection[str] | None = None
+) -> "tuple[nw.LazyFrame[Any], tuple[str, ...]]":
+    """The frame with columns that are named by their places, and the names that they had.
+
+    DuckDB reads statistics of every column that a query names, and fails for values out of range in them: of
+    a relation there only the columns `needed` are left, by their new names; None means all.
+    """
     import narwhals as nw
 
     engine, native = engine_name(frame), frame.to_native()
@@ -43,7 +50,9 @@ def by_place(frame: "nw.LazyFrame[Any]") -> "tuple[nw.LazyFrame[Any], tuple[str,
         if engine == "spark":
             return nw.from_native(native.toDF(*places)), given
         # `#1` is the first column, whatever its name.
-        wanted = ", ".join(f"#{place + 1} as {name}" for place, name in enumerate(places))
-        return nw.from_native(native.project(wanted)), given
+        wanted = [
+            f"#{place} as {name}" for place, name in enumerate(places, 1) if needed is None or name in needed
+        ]
+        return nw.from_native(native.project(", ".join(wanted))), given
     given = tuple(frame.collect_schema().names())
     return frame.rename({name: stored_name(place) for place, name in enumerate(given)}), given

@@ -38,6 +38,7 @@ class LazyTable:
         placed, given = guarded(frame, lambda: by_place(frame))
         if len(set(given)) < len(given):
             raise SchemaMismatch(DISTINCT)
+        self._source = frame
         self.frame = guarded(placed, lambda: readable(placed, given))
         self._inside = {name: stored_name(place) for place, name in enumerate(given)}
         self.base = frozenset(self._inside.values())
@@ -91,7 +92,7 @@ class LazyTable:
         inside = {self.inside(name) for name in needed if name not in computed}
         # A column of nulls alone is not there, and a table must keep one for its rows to be counted.
         held = [name for name in self.frame.collect_schema().names() if name in inside]
-        return self.frame.select(*held) if held else self.frame
+        return readable(by_place(self._source, held)[0]).select(*held) if held else self.frame
 
     def read(self, frame: "nw.LazyFrame[Any]", names: Iterable[ColumnRef]) -> "nw.LazyFrame[Any]":
         """Rows of the table with those of some columns that are computed from others.
@@ -120,7 +121,7 @@ class LazyTable:
     def rows(self) -> int:
         """How many rows there are, counted when this is first asked; public under substitution alone."""
         if self._rows is None:
-            self._rows = count_rows(self.frame)
+            self._rows = count_rows(self._source)
         return self._rows
 
     def stored(self, name: ColumnRef) -> stored_types.Stored:

@@ -34,9 +34,10 @@ def taken(series: Any, rows: Any) -> Any:
     native = series.to_native()
     if isinstance(rows, slice):
         return series[rows].to_native()
-    if _stores_arrow(native) and _is_text(series):
+    if _stores_arrow(native):
+        array = _arrow(series)
         # The offsets of short text overflow when much of it is put together, and of views no rows are taken.
-        return _plain_arrow(series.to_arrow(), "large_string").take(rows)
+        return (_plain_arrow(array, "large_string") if _is_text(array.type) else array).take(rows)
     if series.implementation.is_polars():
         # To look for rows in many chunks takes several times as long as to join these first.
         return native.rechunk()[rows]
@@ -82,7 +83,7 @@ def text_labels(series: Any) -> Labels:
     """Labels of a wrapped series of text."""
     native = series.to_native()
     if _stores_arrow(native):
-        return _placed(_dictionary(series.to_arrow()).indices)
+        return _placed(_dictionary(_arrow(series)).indices)
     if series.implementation.is_polars():
         return _polars_labels(native)
     if hasattr(native, "cat"):
@@ -123,9 +124,7 @@ def arrow_stored(native: Any, name: str) -> Stored | None:
     import pyarrow.types as types
 
     kind = native.type if hasattr(native, "type") else native.dtype.pyarrow_dtype
-    if types.is_dictionary(kind) and not any(
-        is_text(kind.value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)
-    ):
+    if types.is_dictionary(kind) and not _is_text(kind):
         raise no_values(name, "a dictionary without text")
     if types.is_null(kind):
         return Stored("unknown")
@@ -159,14 +158,21 @@ def _as_text(series: Any) -> Any:
     return series.cast(nw.String)
 
 
-def _is_text(series: Any) -> bool:
-    import narwhals as nw
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
 
-    return series.dtype in (nw.String, nw.Categorical, nw.Enum)
+    held = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(held) or types.is_large_string(held) or types.is_string_view(held))
 
 
 def _is_arrow(native: Any) -> bool:
     return type(native).__module__.partition(".")[0] == "pyarrow"
+
+
+def _arrow(series: Any) -> Any:
+    # Narwhals joins the chunks of a column of Arrow, and that raises where there are 2 GiB of short text.
+    native = series.to_native()
+    return native if _is_arrow(native) else series.to_arrow()
 
 
 def _stores_arrow(native: Any) -> bool:
@@ -179,7 +185,7 @@ def _stores_arrow(native: Any) -> bool:
 def _listed(series: Any) -> Listed | None:
     native = series.to_native()
     if _stores_arrow(native):
-        encoded = _dictionary(series.to_arrow())
+        encoded = _dictionary(_arrow(series))
         return _placed(encoded.indices)[0], [_decoded(text) for text in encoded.dictionary.to_pylist()]
     if not series.implementation.is_polars() and hasattr(native, "cat"):
         return native.cat.codes.to_numpy(), [_written(value) for value in native.cat.categories]

@@ -131,12 +131,16 @@ def flag(name: str, dtype: Any) -> "nw.Expr":
 
 
 def duckdb_value(column: str, declared: str, dtype: Any) -> str:
-    """A quoted column of DuckDB as SQL that no stored value can make fail, for its type there and in narwhals.
+    """A quoted column of DuckDB as SQL that no stored value can make fail.
 
     Dates are days and datetimes microseconds, as integers, infinite ones the farthest that the type stores;
-    decimals are float64.
-    The casts and functions of DuckDB raise for values that tables and files can hold, some of them in a way
-    that ends the connection.
+    decimals are float64. The casts and functions of DuckDB raise for values that tables and files can hold,
+    some of them in a way that ends the connection.
+
+    Args:
+        column: the name of the column, quoted.
+        declared: its type in DuckDB.
+        dtype: its type in narwhals.
     """
     import narwhals as nw
 
@@ -157,12 +161,12 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
     if dtype != nw.Datetime:
         return column
     each = max(10**6 // _PER_SECOND[dtype.time_unit], 1)
-    # No number for what is infinite, and for seconds and milliseconds of which 64 bits do not hold microseconds.
+    # Null for what is infinite, and for seconds and milliseconds whose microseconds 64 bits do not hold.
     ticks = {"us": f"epoch_us({column})", "ns": f"epoch_ns({column})"}.get(
         dtype.time_unit, f"epoch_us(try_cast({column} as timestamp))"
     )
-    top, start = _LARGEST // each * each, f"'1970-01-01'::{declared}"
-    far = f"case when {column} > {start} then {top} when {column} <= {start} then -{top} end"
+    farthest, start = _LARGEST // each * each, f"'1970-01-01'::{declared}"
+    far = f"case when {column} > {start} then {farthest} when {column} <= {start} then -{farthest} end"
     whole = f"coalesce({ticks}, {far})"
     # Rounded down, where the quotient of DuckDB is rounded to zero.
     return whole if dtype.time_unit != "ns" else f"({whole} // 1000 - ({whole} % 1000 < 0)::bigint)"
