@@ -83,15 +83,20 @@ class DuckdbScanner:
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
         if pieces[0].source.holds == "arrow":
             # The dataset is read again, batch by batch, whenever the relation is.
+            import pyarrow as pa
             from pyarrow import dataset
 
             found = dataset.dataset([piece.source.path for piece in pieces], format="ipc")
-            return self._base.from_arrow(found)
+            fields = [found.schema.field(each.place) for each in wanted]
+            # DuckDB takes its time over columns that nobody needs, if there are many.
+            return self._base.from_arrow(found.replace_schema(pa.schema(fields)))
         options = f"hive_partitioning = {str(folder is not None).lower()}"
         if folder is not None:
             options += ", hive_types_autocast = false"
+        keys = [] if folder is None else [name for name, _ in pieces[0].keys]
+        needed = ", ".join(map(_identifier, [*(each.place for each in wanted), *keys]))
         patterns = ", ".join(_text(_literal(piece)) for piece in pieces)
-        return self._base.sql(f"select * from read_parquet([{patterns}], {options})")
+        return self._base.sql(f"select {needed} from read_parquet([{patterns}], {options})")
 
     def read(self, frame: Any, wanted: Sequence[Wanted], said: Mapping[str, str | None]) -> Any:
         made = []
