@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MET = "sfumato_met"
+
 
 class LazySource:
     """A table in an engine; rows of units are chosen by a hash with a secret key that is drawn once."""
@@ -162,6 +164,8 @@ class LazyReading:
     def _found(
         self, by: Sequence[str], where: Sequence[Condition], least: int, among: tuple[Key, ...] | None
     ) -> tuple[list[Key], Ints]:
+        import narwhals as nw
+
         if any(self._table.kind(name) == "unknown" for name in by):
             # A type that holds nulls alone has no keys, and some engines cannot group by it.
             return [], np.zeros(0, dtype=np.int64)
@@ -177,7 +181,8 @@ class LazyReading:
             frame = bounded_groups(frame, ids, keys, units.groups, units.key)
         met = table.met(portion)
         if met is not None:
-            frame = frame.filter(met)
+            # As a column first: a condition on a column of nulls is a constant, by which Polars does not filter.
+            frame = frame.with_columns(met.alias(_MET)).filter(nw.col(_MET))
         for listed in table.keys(GroupKeys(tuple(by), among)) if among is not None else ():
             frame = frame.filter(~listed.is_null())
         return lazy_found_keys(frame, keys, dtypes, ids, least)
