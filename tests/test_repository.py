@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "src" / "sfumato").rglob("*.py"))
 SKIPPED_FOLDERS = {".git", "__pycache__", "build", "dist"}
-LONGEST_FILE = 450
 
 KEY = r"[A-Z][A-Za-z]*[0-9]{2}[a-z]?"
 CITATION = re.compile(rf"(?<![\w\])])\[({KEY}(?:[,;]\s*{KEY})*)\](?!\()")
@@ -130,11 +129,6 @@ def test_every_requirement_has_a_pin_inside_its_range(name, extras):
     for requirement in map(Requirement, wanted):
         if requirement.name != "sfumato":
             assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_source_file_stays_readable(path):
-    assert len(path.read_text("utf-8").splitlines()) < LONGEST_FILE
 
 
 def randomness_used(source: str, *, outside: str = "") -> set[str]:

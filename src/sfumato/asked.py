@@ -140,12 +140,12 @@ def digest_of(data: Dataset, questions: Sequence[Question]) -> str:
     requests are the same tells nothing about the data.
     """
     declared = {name: parameters(field) for name, field in data.schema.items()}
-    told = [FORMAT, data.neighbours, declared, [_facts(data, question) for question in questions]]
+    told = [FORMAT, data.neighbours, declared, [question_facts(data, question) for question in questions]]
     text = json.dumps(told, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _facts(data: Dataset, question: Question) -> dict[str, Any]:
+def question_facts(data: Dataset, question: Question) -> dict[str, Any]:
     """All that decides the answer but the data, in JSON's types.
 
     Parameters with their usual values are left out: one that a later version adds must not make another
