@@ -111,6 +111,22 @@ def counted(rows: Outcome) -> Counter[Any]:
     return Counter([rows] if isinstance(rows, str) else rows)
 
 
+@pytest.fixture(autouse=True)
+def small_pieces(request, monkeypatch):
+    """Let engines cut files into small pieces, and start Spark for a test of it."""
+    monkeypatch.setenv("POLARS_CSV_CHUNK_SIZE", "64")
+    if "spark" not in request.node.name:
+        yield
+        return
+    session = SPARK.session()
+    names = "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"
+    for name in names:
+        session.conf.set(name, "2000")
+    yield
+    for name in names:
+        session.conf.unset(name)
+
+
 def test_every_kind_of_character_is_there():
     assert len(LETTERS) > 250
     assert {"\ufeff", "\x85", "\u2028", "\u2029", "\u200b", "\x1a", "«", "\u3000", "\0", "\r"} <= set(LETTERS)
@@ -137,13 +153,8 @@ def test_an_odd_line_is_read_alike_at_every_place_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_odd_line_is_read_alike_at_every_place_by_every_engine(engine, tmp_path, monkeypatch):
+def test_an_odd_line_is_read_alike_at_every_place_by_every_engine(engine, tmp_path):
     # The first and last line of a file of its own, and one of many; where an engine cuts a file up, too.
-    if engine == "spark":
-        session = SPARK.session()
-        for name in ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"):
-            session.conf.set(name, "2000")
-    monkeypatch.setenv("POLARS_CSV_CHUNK_SIZE", "64")
     many, one = tmp_path / "many", tmp_path / "one.csv"
     many.mkdir()
     for place, line in enumerate(SOUND):
@@ -152,15 +163,10 @@ def test_an_odd_line_is_read_alike_at_every_place_by_every_engine(engine, tmp_pa
     assert counted(read(many, engine=engine)) == counted([*rows, *rows, *[ROW] * len(rows)])
     for lines in (list(SOUND), random.Random(3).sample(sorted(SOUND), len(SOUND))):
         assert counted(read(write(one, lines), engine=engine)) == counted(rows)
-    if engine == "spark":
-        for name in ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"):
-            session.conf.unset(name)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_faulty_line_has_its_fault_at_every_place_in_every_engine(engine, tmp_path):
-    if engine == "spark":
-        SPARK.session()
     lines = dict(list(FAULTY.items())[:: 1 if engine == "polars" else 5])
     for place, (line, fault) in enumerate(lines.items()):
         for others in ([PLAIN, line], [line, PLAIN])[place % 2 :: 1 if engine == "polars" else 2]:
@@ -170,8 +176,6 @@ def test_a_faulty_line_has_its_fault_at_every_place_in_every_engine(engine, tmp_
 @pytest.mark.parametrize("engine", [None, *ENGINES])
 def test_in_one_column_every_line_is_a_row(engine, tmp_path):
     # Lines of blanks and empty ones too, which some readers of CSV pass over; and the header once more.
-    if engine == "spark":
-        SPARK.session()
     texts = [odd.decode() for odd in ODD[: -len(INVALID)] if odd not in b'\0\r"']
     lines = ["", "\r", "note", "note\r", '""', " ", "\t", *texts, '"\r"', '"\r"\r', '"note"']
     cells = [None, None, "note", "note", None, " ", "\t", *texts, "\r", "\r", "note"]
@@ -216,8 +220,6 @@ def test_lines_of_any_bytes_are_read_one_by_one(tmp_path):
 
 @pytest.mark.parametrize("engine", [None, *ENGINES])
 def test_a_byte_order_mark_in_a_row_moves_a_histogram_by_what_is_charged(engine, tmp_path):
-    if engine == "spark":
-        SPARK.session()
     fields = {"c": FIELDS["c"]}
     both, one = (
         read(write(tmp_path / name, lines, b"c,z"), fields, engine)
