@@ -181,7 +181,8 @@ class LazyReading:
             frame = bounded_groups(frame, ids, keys, units.groups, units.key)
         met = table.met(portion)
         if met is not None:
-            # As a column first: a condition on a column of nulls is a constant, by which Polars does not filter.
+            # As a column first: a condition on a column of nulls is a constant, by which Polars does not
+            # filter.
             frame = frame.with_columns(met.alias(_MET)).filter(nw.col(_MET))
         for listed in table.keys(GroupKeys(tuple(by), among)) if among is not None else ():
             frame = frame.filter(~listed.is_null())
