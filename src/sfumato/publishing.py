@@ -190,7 +190,7 @@ def _rehearsed(
     within: ApproxDP | None,
 ) -> dict[str, Any]:
     """The public facts of a release, after all that can be refused without a ledger: nothing is made then."""
-    from sfumato.ledger.sql import opening
+    from sfumato.ledger.terms import opening
 
     opening(**_terms(plan))
     short_text("request", request)

@@ -447,7 +447,8 @@ class Session(OneProcess):
 
 def open_account(url: str, data: Dataset, cap: Budget) -> Ledger:
     """The account of a data set in the ledger of a database; opened there with this cap if it is new."""
-    from sfumato.ledger.sql import SqlLedger, opening
+    from sfumato.ledger.sql import SqlLedger
+    from sfumato.ledger.terms import opening
 
     opening(data.name, cap=cap, neighbours=data.neighbours, unit=data.unit)  # what is refused makes no ledger
     ledger = SqlLedger(url)

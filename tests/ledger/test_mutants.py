@@ -60,12 +60,11 @@ def anchor_not_compared(patch):
 
 
 def unit_not_compared(patch):
-    def same_terms(self, connection, found, act, cap):
-        given = json.loads(act.payload) | {"unit": found.facts["unit"]}
-        _same_terms(self, connection, found, act._replace(payload=json.dumps(given)), cap)
+    def same_terms(kept, standing, act):
+        _same_terms({**kept, "unit": json.loads(act.payload)["unit"]}, standing, act)
 
-    _same_terms = sql_module.SqlLedger._same_terms
-    patch.setattr(sql_module.SqlLedger, "_same_terms", same_terms)
+    _same_terms = sql_module.require_same_terms
+    patch.setattr(sql_module, "require_same_terms", same_terms)
 
 
 def waits_for_ever(patch):

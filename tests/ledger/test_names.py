@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.ledger.items import count, opened
 
 import sfumato as sf
-from sfumato.ledger import sql
+from sfumato.ledger import sql, terms
 from sfumato.ledger.names import _prototypes, _skeletons, look_alike
 
 ALIKE = [
@@ -144,7 +144,7 @@ def test_a_second_analyst_with_a_name_that_looks_the_same_is_refused(ledger):
 
 def test_names_that_are_in_a_ledger_stay_valid(ledger, monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
-        patch.setattr(sql, "_require_unlike", lambda *_: None)
+        patch.setattr(terms, "_require_unlike", lambda *_: None)
         for name in ("people", "People"):
             opened(ledger, name=name)
         for name in ("ada", "Ada"):

@@ -86,8 +86,7 @@ def show(
     console.print(grid_of(("data set", "unit", "neighbours", "cap", "spent", "left"), rows, left=3))
     for each in budgets:
         if each.listed is not None:
-            words = f"Only listed analysts may spend on {printable(each.dataset)}: {_joined(each.listed)}"
-            console.print(words, soft_wrap=True)
+            console.print(_listed_words(each), soft_wrap=True)
     people = [account for each in budgets for account in each.analysts]
     if people:
         console.print()
@@ -113,18 +112,13 @@ def verify(
     ] = False,
     receipts: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--receipt",
-            metavar="FILE",
-            help="A receipt.json whose entry must be in the ledger; may be repeated.",
-            show_default=False,
-        ),
+        typer.Option("--receipt", metavar="FILE", help="A receipt whose entry must be there; repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Work every entry out again; exits with 1 if anything is wrong."""
     problems: tuple[str, ...]
-    heads = [_published(path) for path in receipts or ()]
+    heads = [_entry_of_receipt(path) for path in receipts or ()]
     try:
         books = _opened(ledger)
         with stages("verifying"):
@@ -200,10 +194,8 @@ def restore(
 @app.command(
     "begin-anew",
     epilog=each_line(
-        "Example: sfumato ledger begin-anew --ledger ledger.db",
-        "",
-        "For a ledger that is lost, with every copy of it. What was spent there is not counted",
-        "in the new one: open its data sets with what is left of their caps.",
+        "Example: sfumato ledger begin-anew --ledger ledger.db\n",
+        "For a ledger that is lost with every copy of it. What was spent there is not counted.",
     ),
 )
 def begin_anew(ledger: LedgerUrl = None, as_json: Json = False) -> None:
@@ -211,7 +203,7 @@ def begin_anew(ledger: LedgerUrl = None, as_json: Json = False) -> None:
     from sfumato.ledger.sql import SqlLedger
 
     books = SqlLedger.begin_anew(ledger or DEFAULT_LEDGER)
-    lost = books.came_after.sequence if books.came_after is not None else 0
+    lost = books.came_after.sequence if books.came_after else 0
     _done(books, as_json, f"A new ledger is begun; {lost:,} entries of the lost one are given up", lost=lost)
 
 
@@ -230,12 +222,7 @@ def open_dataset(
     ] = "row",
     analysts: Annotated[
         list[str] | None,
-        typer.Option(
-            "--analyst",
-            metavar="NAME",
-            help="Who may be charged; may be repeated. Everybody may unless given.",
-            show_default=False,
-        ),
+        typer.Option("--analyst", metavar="NAME", help="Who may be charged, if not everybody; repeatable."),
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -244,15 +231,11 @@ def open_dataset(
     as_json: Json = False,
 ) -> None:
     """Open a data set with its cap; `sfumato release` does it too, by its plan."""
-    from sfumato.ledger.sql import SqlLedger, opening
-    from sfumato.privacy import check_neighbours
+    from sfumato.ledger.sql import SqlLedger
+    from sfumato.ledger.terms import opening
 
-    terms: dict[str, Any] = {
-        "cap": budget_of(epsilon, delta, rho),
-        "neighbours": check_neighbours(neighbours),
-        "unit": unit,
-        "analysts": analysts or None,
-    }
+    terms: dict[str, Any] = {"neighbours": neighbours, "unit": unit, "analysts": analysts or None}
+    terms["cap"] = budget_of(epsilon, delta, rho)
     opening(dataset, **terms)  # what is refused makes no ledger
     books = SqlLedger(ledger or DEFAULT_LEDGER)
     _told_account(books, books.open(dataset, **terms), as_json)
@@ -268,9 +251,8 @@ def admit(
     """List analysts for a data set: from the first list on, nobody else is charged."""
     books = _opened(ledger)
     books.admit(dataset, analysts)
-    listed = _budget(books, dataset).listed
-    words = f"Only listed analysts may spend on {printable(dataset)}: {_joined(listed)}"
-    _done(books, as_json, words, dataset=dataset, listed=listed)
+    budget = _budget(books, dataset)
+    _done(books, as_json, _listed_words(budget), dataset=dataset, listed=budget.listed)
 
 
 @app.command()
@@ -317,7 +299,7 @@ def retire(dataset: Dataset, reason: Reason, ledger: LedgerUrl = None, as_json: 
     )
 
 
-def _published(receipt: Path) -> Any:
+def _entry_of_receipt(receipt: Path) -> Any:
     """The entry that a receipt names."""
     from sfumato.ledger.chain import Head
 
@@ -394,8 +376,9 @@ def _budget_record(budget: _Budget) -> dict[str, Any]:
     }
 
 
-def _joined(names: list[str] | None) -> str:
-    return ", ".join(map(printable, names or ())) or "nobody yet"
+def _listed_words(budget: _Budget) -> str:
+    names = ", ".join(map(printable, budget.listed or ())) or "nobody yet"
+    return f"Only listed analysts may spend on {printable(budget.dataset)}: {names}"
 
 
 def _document(books: Any) -> dict[str, Any]:

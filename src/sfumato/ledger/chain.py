@@ -300,9 +300,10 @@ def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[
     if act.kind == "open":
         if standing is not None:
             raise InvalidParameter(f"data set {act.dataset!r} must be opened once, and is in the ledger")
-        fields, cap = listed_numbers(json.loads(act.payload)["cap"])
+        facts = json.loads(act.payload)
+        fields, cap = listed_numbers(facts["cap"])
         total = Total(fields, (Fraction(0),) * len(fields), cap)
-        return Standing(total, analysts=listed_analysts([act.payload])), None
+        return Standing(total, analysts=listed_analysts([facts])), None
     if standing is None:
         raise InvalidParameter(f"data set {act.dataset!r} must be opened by its curator first")
     total = standing.total
@@ -317,7 +318,7 @@ def _apply(act: Act, standing: Standing | None, analyst: Total | None) -> tuple[
     if act.kind == "renew":
         return standing._replace(total=_renewed(total, act)), analyst
     if act.kind == "admit":
-        more = listed_analysts([act.payload]) or frozenset()
+        more = listed_analysts([json.loads(act.payload)]) or frozenset()
         return standing._replace(analysts=(standing.analysts or frozenset()) | more), analyst
     if act.kind == "allow":
         if analyst is None:
@@ -416,9 +417,9 @@ def check_record(record: Record) -> None:
         raise InvalidParameter("what was spent must be within the cap, got more")
 
 
-def listed_analysts(payloads: Iterable[str]) -> frozenset[str] | None:
-    """The analysts that these entries list; None if none of them has a list."""
-    lists = [facts["analysts"] for facts in map(json.loads, payloads) if "analysts" in facts]
+def listed_analysts(terms: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
+    """The analysts that the facts of entries list; None if none of them has a list."""
+    lists = [facts["analysts"] for facts in terms if "analysts" in facts]
     if not all(isinstance(names, list) for names in lists):
         raise InvalidParameter("analysts must be a list of names, got something else")
     return frozenset(short_text("analyst", name) for names in lists for name in names) if lists else None

@@ -1,19 +1,19 @@
 """The durable ledger: one chain of entries in a database, and an anchor outside it."""
 
-import json
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, Executable, insert, select
+from sqlalchemy import Connection, Executable, select
 
 from sfumato.checks import positive, shown
 from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
-from sfumato.laws import SystemBits
 from sfumato.ledger import copies, failpoints
 from sfumato.ledger.account import Account
-from sfumato.ledger.anchor import GIVEN_UP, Anchor, Note, default_anchor, is_identity
+from sfumato.ledger.anchor import Anchor, Note, default_anchor
+from sfumato.ledger.beginning import begin, give_up, identify, take_place
 from sfumato.ledger.chain import (
     Act,
     Head,
@@ -38,7 +38,6 @@ from sfumato.ledger.memory import check_budget
 from sfumato.ledger.replay import Report
 from sfumato.ledger.schema import (
     ADD_ENTRY,
-    FACTS,
     FIRST_ENTRY,
     HASH_AT,
     LAST_ENTRY,
@@ -48,18 +47,16 @@ from sfumato.ledger.schema import (
     REPLY_OF,
     SPEND_OF,
     VERSION,
-    content,
     contents,
     entries,
-    facts,
 )
 from sfumato.ledger.store import Store
-from sfumato.privacy import Budget, Neighbours, check_neighbours
+from sfumato.ledger.terms import analyst_names, check_names, check_terms, opening, require_same_terms
+from sfumato.privacy import Budget, Neighbours
 from sfumato.privacy.records import short_text
 
 # How many of the last entries are checked when a ledger is opened.
 RECENT = 100
-KEY_BYTES = 32
 # Seconds to wait for others that write.
 PATIENCE = 60.0
 
@@ -112,61 +109,16 @@ class SqlLedger:
         note = Note(self.store.place) if anchor is None else None
         version, made = self.store.version(), False
         if version is None:
-            made = self._create(None if anchor is None else Path(anchor), note, create=create)
+            made = begin(self.store, None if anchor is None else Path(anchor), note, create=create)
         elif version != VERSION:
             self.store.upgrade()
-        with self.store.reading() as connection:
-            row = connection.execute(FACTS).one_or_none()
-        if row is None or not is_identity(row.identity) or len(content(row.key)) != KEY_BYTES:
-            raise LedgerDamaged(f"{self.store.name} is damaged: it does not say which ledger it is")
-        self.identity: str = row.identity
-        self.key: bytes = row.key
+        self.identity, self.key = identify(self.store)
         self.start = genesis(self.identity, self.key)
         place = default_anchor(self.identity) if anchor is None else Path(anchor)
         self.anchor = Anchor(place, patience=seconds)
         self.anchored_before = self._open_anchor() and not made
         # Where the anchor is in its usual place: the head of a ledger that this one came after, once.
-        self.came_after: Head | None = None if note is None else self._take_place(note)
-
-    def _create(self, given: Path | None, note: Note | None, *, create: bool) -> bool:
-        """Make a new ledger with its anchor, unless an anchor remembers one that is missing.
-
-        Returns whether it was made here; False if another process was first.
-        """
-        before = None if given is None else Anchor(given)
-        if note is not None:
-            before = note.anchor()
-        head = None if before is None else before.read()
-        if before is not None and head is not None and head.sequence:
-            raise LedgerUnavailable(
-                f"{self.store.name} is missing, and its anchor {before.path} remembers {head.sequence} "
-                "entries: bring it back, restore a copy (sfumato ledger restore), or give it up and begin "
-                "anew (sfumato ledger begin-anew)"
-            )
-        if not create:
-            address = self.store.url.render_as_string(hide_password=True)
-            raise LedgerUnavailable(f"there is no ledger at {address}: give another address, or open one")
-        bits = SystemBits()
-        identity, key = bits.words(2).tobytes().hex(), bits.words(KEY_BYTES // 8).tobytes()
-
-        def fill(connection: Connection) -> None:
-            connection.execute(insert(facts).values(identity=identity, key=key))
-
-        def ready() -> None:
-            anchor = Anchor(default_anchor(identity) if given is None else given)
-            anchor.write(Head(0, genesis(identity, key)), loss=anchor.read() is not None)
-            if note is not None:
-                note.write(identity)
-
-        return self.store.create(fill, ready)
-
-    def _take_place(self, note: Note) -> Head | None:
-        """Note that this ledger is here now; the head of another one that was here before."""
-        known = note.read()
-        if known == self.identity:
-            return None
-        note.write(self.identity)
-        return None if known is None else Anchor(default_anchor(known)).read()
+        self.came_after: Head | None = None if note is None else take_place(note, self.identity)
 
     def _open_anchor(self) -> bool:
         # The anchor is read first: what is anchored was committed, so what is read later must contain it.
@@ -182,10 +134,9 @@ class SqlLedger:
     def exists(cls, url: str | os.PathLike[str]) -> bool:
         """Whether there is a ledger; nothing is made to find out."""
         store = Store(url, patience=PATIENCE)
-        try:
-            return store.version() is not None
-        finally:
-            store.close()
+        found = store.version()
+        store.close()
+        return found is not None
 
     # --- the curator ----------------------------------------------------------------------------
 
@@ -215,35 +166,15 @@ class SqlLedger:
         def there(connection: Connection, act: Act) -> Record | None:
             found = self._opened(connection, act.dataset)
             if found is not None and found.payload != act.payload:
-                self._same_terms(connection, found, act, cap)
+                require_same_terms(self.facts(found), self.totals(connection, found.dataset, None)[0], act)
             return found
 
         self.append(act, once=there)
         return self.account(dataset)
 
-    def _same_terms(self, connection: Connection, found: Record, act: Act, cap: Budget) -> None:
-        given = json.loads(act.payload)
-        for name in ("neighbours", "unit"):
-            kept, value = self.facts(found)[name], given[name]
-            if kept != value:
-                raise InvalidParameter(f"{name} must be that of the ledger, {kept!r}, got {name}={value!r}")
-        standing, _ = self.totals(connection, found.dataset, None)
-        assert standing is not None
-        assert standing.total.cap is not None
-        kept_cap = budget_of(standing.total.fields, standing.total.cap)
-        if cap != kept_cap:
-            raise InvalidParameter(
-                f"cap must be that of the ledger, {kept_cap!r}, or be renewed, got cap={cap!r}"
-            )
-        if "analysts" in given and frozenset(given["analysts"]) != standing.analysts:
-            kept_list = "everybody" if standing.analysts is None else sorted(standing.analysts)
-            raise InvalidParameter(
-                f"analysts must be those of the ledger, {kept_list}, or be admitted, got {given['analysts']}"
-            )
-
     def admit(self, dataset: str, analysts: Iterable[str]) -> Record:
         """List more analysts for a data set; from the first list on, nobody else is charged."""
-        return self._enter("admit", dataset, canonical({"analysts": _names(analysts)}))
+        return self._enter("admit", dataset, canonical({"analysts": analyst_names(analysts)}))
 
     def allow(self, dataset: str, analyst: str, cap: Budget) -> Record:
         """Set the cap of one analyst on a data set, beside that of the data set; both hold."""
@@ -362,15 +293,7 @@ class SqlLedger:
         Raises:
             InvalidParameter: there is a ledger, or no anchor of one that is missing.
         """
-        store = Store(url, patience=PATIENCE)
-        if store.version() is not None:
-            raise InvalidParameter(f"url must be that of a missing ledger, and {store.name} is there")
-        lost = Note(store.place).anchor() if anchor is None else Anchor(Path(anchor))
-        head = None if lost is None else lost.read()
-        store.close()
-        if lost is None or head is None:
-            raise InvalidParameter(f"url must be that of a missing ledger, and none was at {store.name}")
-        lost.write(GIVEN_UP, loss=True)
+        head = give_up(Store(url, patience=PATIENCE), None if anchor is None else Path(anchor))
         ledger = cls(url, anchor=anchor)
         ledger.came_after = head
         return ledger
@@ -405,28 +328,11 @@ class SqlLedger:
             raise LedgerUnavailable(f"{fault}; no entry was made") from None
         self._check_anchor(connection, head, anchored)
         standing, person = self.totals(connection, act.dataset, act.analyst)
-        self._check_names(connection, act, standing, person)
+        check_names(connection, act, standing, person)
         record, _, _ = enter(act, standing, person, before=head, time=now())
         failpoints.fail_point("before-insert")
         connection.execute(ADD_ENTRY, record._asdict())
         return record
-
-    def _check_names(
-        self, connection: Connection, act: Act, standing: Standing | None, person: Total | None
-    ) -> None:
-        """Refuse a new name that looks like one in the ledger: both would have budgets of their own."""
-        if act.kind == "open" and standing is None:
-            opened = select(entries.c.dataset).where(entries.c.kind == "open").order_by(entries.c.sequence)
-            _require_unlike("dataset", [act.dataset], connection.scalars(opened))
-        new = [act.analyst] if act.analyst is not None and person is None else []
-        if act.kind in ("open", "admit"):
-            new += json.loads(act.payload).get("analysts", [])
-        if new:
-            chosen = select(entries.c.analyst).where(entries.c.dataset == act.dataset).distinct()
-            known = {name for name in connection.scalars(chosen) if name is not None}
-            if standing is not None and standing.analysts is not None:
-                known |= standing.analysts
-            _require_unlike("analyst", new, sorted(known))
 
     def anchor_entry(self, record: Record) -> None:
         """Bring the anchor up to an entry that is committed; an error says that it is."""
@@ -456,19 +362,17 @@ class SqlLedger:
     def _listed(self, connection: Connection, dataset: str) -> frozenset[str] | None:
         terms = [self.sound(Record(*row)) for row in connection.execute(LISTED, {"dataset": dataset})]
         try:
-            return listed_analysts(one.payload for one in terms if self.facts(one))
+            return listed_analysts(map(self.facts, terms))
         except InvalidParameter:
             raise LedgerDamaged(f"{self.store.name} is damaged: it does not say who is listed") from None
 
     def sound(self, record: Record) -> Record:
         """`record` if its hash fits and it can be an entry."""
-        try:
+        with suppress(InvalidParameter):
             check_record(record)
-        except InvalidParameter:
-            raise self.damaged(record) from None
-        if hash_of(record._asdict()) != record.hash:
-            raise self.damaged(record)
-        return record
+            if hash_of(record._asdict()) == record.hash:
+                return record
+        raise self.damaged(record)
 
     def damaged(self, record: Record) -> LedgerDamaged:
         """The error that names an entry which was changed."""
@@ -496,12 +400,8 @@ class SqlLedger:
         if row is None:
             return None
         found = self.sound(Record(*row))
-        facts = self.facts(found)
         try:
-            budget_of(*listed_numbers(facts.get("cap")))
-            check_neighbours(facts.get("neighbours"))
-            short_text("unit", facts.get("unit"))
-            listed_analysts([found.payload])
+            check_terms(self.facts(found))
         except InvalidParameter:
             raise LedgerDamaged(f"{self.store.name} does not say what was agreed for {dataset!r}") from None
         return found
@@ -546,43 +446,3 @@ class SqlLedger:
 
     def __repr__(self) -> str:
         return f"SqlLedger({shown(self.store.url.render_as_string(hide_password=True))})"
-
-
-def opening(
-    dataset: str,
-    *,
-    cap: Budget,
-    neighbours: Neighbours,
-    unit: str = "row",
-    analysts: Iterable[str] | None = None,
-) -> Act:
-    """What `SqlLedger.open` enters, after all checks that need no ledger."""
-    names = None if analysts is None else _names(analysts)
-    _require_unlike("analyst", names or (), ())
-    facts = {
-        "cap": listed(check_cap(check_budget("cap", cap))),
-        "neighbours": check_neighbours(neighbours),
-        "unit": short_text("unit", unit),
-        **({} if names is None else {"analysts": names}),
-    }
-    return Act("open", short_text("dataset", dataset), canonical(facts))
-
-
-def _names(analysts: Iterable[str]) -> list[str]:
-    if isinstance(analysts, str) or not isinstance(analysts, Iterable):
-        raise InvalidParameter(f"analysts must be a list of names, got analysts={shown(analysts)}")
-    return sorted({short_text("analyst", name) for name in analysts})
-
-
-def _require_unlike(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    from sfumato.ledger.names import look_alike  # its tables are read for new names only
-
-    others = list(known)
-    for name in names:
-        found = None if name in others else look_alike(name, others)
-        if found is not None:
-            raise InvalidParameter(
-                f"{kind} must not look like {found!r}, which is another name; got {kind}={name!a}. Use the "
-                "name that is there, or one that nobody takes for it"
-            )
-        others.append(name)
