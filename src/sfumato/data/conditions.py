@@ -122,7 +122,9 @@ class Condition:
     @property
     def about(self) -> str:
         """The names of the columns that it is about."""
-        return self.column if isinstance(self.column, str) else ", ".join(self.column.expression.columns)
+        # What is no name at all is refused later, as a column that is not there.
+        made = self.column
+        return ", ".join(made.expression.columns) if isinstance(made, Filter) else made
 
     def rows(self, column: Column) -> Flags:
         """Which rows meet the condition; a null never does."""
