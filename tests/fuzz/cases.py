@@ -21,6 +21,11 @@ SPARK = ("spark",)
 ROUTES = ("session", "ledger", "command")
 
 
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:20]}... of {len(text)} characters"
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of both tables: its name and how it is stored."""
@@ -126,7 +131,7 @@ class Case:
             f"  columns: {', '.join(f'{column.name!r} {column.type}' for column in self.columns)}",
             *(f"  declared: {name!r} {dict(facts)!r}" for name, facts in self.schema.items()),
             *(f"  derived: {name!r} = {self.renamed(tree).words}" for name, tree in self.derived.items()),
-            *(f"  {where:>5}: {row!r}" for where, row in self.rows),
+            *(f"  {where:>5}: ({', '.join(map(_brief, row))})" for where, row in self.rows),
             *(f"  asks: {ask}" for ask in self.asks),
         ]
         if self.roles:

@@ -176,9 +176,9 @@ def _by_command(case: Case, side: Side, folder: Path, seen: Observation) -> None
             with SqlLedger("sqlite:///ledger.db") as books:
                 seen.charges = _charges(books)
         if seen.status == 0:
-            named = _names_keys(case)
-            seen.published = _skeleton(json.loads(result.stdout), _DRAWN | ({"results"} if named else set()))
-            if not named:
+            left_out = _DRAWN | ({"results"} if _draws_keys(case) else set())
+            seen.published = _skeleton(json.loads(result.stdout), left_out)
+            if not _names_keys(case):
                 seen.words += result.stdout
             plan = sf.plan.read("plan.toml")
             rows = len(case.table(side)) if plan.size_is_public else None
@@ -190,6 +190,11 @@ def _by_command(case: Case, side: Side, folder: Path, seen: Observation) -> None
 def _names_keys(case: Case) -> bool:
     """Whether keys that the data hold may be published, for a delta that is paid."""
     return any(ask.groups is not None and ask.groups.get("keys") == "private" for ask in case.asks)
+
+
+def _draws_keys(case: Case) -> bool:
+    """Whether it is drawn which keys are published."""
+    return _names_keys(case) or any(ask.groups is not None and "top" in ask.groups for ask in case.asks)
 
 
 def _charge(entry: Any) -> tuple[Any, ...]:
