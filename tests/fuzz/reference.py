@@ -15,9 +15,10 @@ import sfumato as sf
 from sfumato.data.admission import admit
 from sfumato.data.column import Column
 from sfumato.data.expressions import Expression
-from sfumato.data.found_keys import MAX_KEY_TEXT
 
 Key = tuple[Any, ...]
+# A longer text is not the name of a group.
+LONGEST_KEY = 1_000
 
 
 class Undetermined(Exception):
@@ -70,7 +71,7 @@ class Reference:
         value = row[self.places[name]]
         if isinstance(value, str):
             written = value.encode(errors="replace").decode()
-            return value if len(value) <= MAX_KEY_TEXT and written == value else None
+            return value if len(value) <= LONGEST_KEY and written == value else None
         column = self.case.column(name)
         if column is not None and column.stored.kind == "real":
             return unit_key(number_of(value, column.stored))
