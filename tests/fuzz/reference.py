@@ -1,5 +1,6 @@
 """What plain Python says of a table: which rows count, in which group, and with which values."""
 
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,14 @@ LONGEST_KEY = 1_000
 
 class Undetermined(Exception):
     """Plain Python cannot say: a choice of rows is random, or a date lies beyond Python's calendar."""
+
+
+def _rounded(moment: dt.date) -> dt.date:
+    """A datetime as float64 holds its seconds: microseconds of far years are rounded."""
+    if not isinstance(moment, dt.datetime):
+        return moment
+    epoch = dt.datetime(1970, 1, 1)
+    return epoch + dt.timedelta(seconds=(moment - epoch) / dt.timedelta(seconds=1))
 
 
 class Reference:
@@ -99,7 +108,7 @@ class Reference:
                 found[role] = value
             elif column.stored.kind in ("date", "datetime"):
                 try:
-                    found[role] = moment_of(value, column.stored)
+                    found[role] = _rounded(moment_of(value, column.stored))
                 except OverflowError as beyond:
                     raise Undetermined("a date lies beyond Python's calendar") from beyond
             else:
