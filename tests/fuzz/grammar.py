@@ -312,12 +312,13 @@ def draw_statistic(draws: Draws, kind: str) -> tuple[Any, dict[str, Any]]:
 def draw_quantiles(draws: Draws, kind: str) -> dict[str, Any]:
     name = draws.one(tuple(METHODS))
     probs = (0.5,) if name in ("single", "inverse_sensitivity") or draws.chance(0.5) else (0.25, 0.5, 0.75)
-    found: dict[str, Any] = {"probs": probs}
+    # Few points, so that all outcomes can be listed.
+    found: dict[str, Any] = {"probs": probs, "step": 1}
     if draws.chance(0.7):
         found["n_hint"] = 4
     found["method"] = METHODS[name](**draws.one(METHOD_OPTIONS[name]))
     if kind in ("integer", "real", "unknown"):
-        found |= {"bounds": (0, draws.one((1, 2))), "step": 1}
+        found["bounds"] = (0, draws.one((1, 2)))
     return found
 
 
