@@ -4,7 +4,6 @@ A mutant replaces one small piece of the product. What it breaks is written as t
 in the product, by someone who meant well.
 """
 
-import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -182,11 +181,11 @@ def refunding() -> Any:
     answer = Session.answer
 
     def mutated(session: Session, query: Any) -> Any:
-        before = copy.deepcopy(session._own._accountant)
+        before = session._own._accountant._spent
         try:
             return answer(session, query)
         except Exception:
-            session._own._accountant = before
+            session._own._accountant._spent = before
             raise
 
     return mutated

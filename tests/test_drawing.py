@@ -87,7 +87,7 @@ def answers(lazily):
         Asked("again", log, steps=True),
         Asked("none", log, by=("team",), found=(), keys=None),
     ]
-    data: Any = SimpleNamespace(reading=lambda bits: Reading(log, lazily))
+    data: Any = SimpleNamespace(reading=lambda bits, columns: Reading(log, lazily))
     return draw(data, questions, SeededBits(1)), log  # type: ignore[arg-type]
 
 
@@ -156,7 +156,7 @@ def test_the_order_of_draws_decides_seeded_answers(monkeypatch):
 
 def test_answers_are_private_by_the_type_of_the_bits():
     log: list[str] = []
-    data: Any = SimpleNamespace(reading=lambda bits: Reading(log, False))
+    data: Any = SimpleNamespace(reading=lambda bits, columns: Reading(log, False))
     for bits, private in ((SeededBits(1), False), (SystemBits(), True)):
         ((_, told),) = draw(data, [Asked("plain", log)], bits)  # type: ignore[list-item]
         assert told is private

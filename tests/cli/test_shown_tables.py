@@ -32,7 +32,7 @@ def result():
     question = Question(query=query, by=["team"])
     with sf.Session(data, budget=sf.PureDP(9)) as session:
         (answer,) = session.answer_all([question])
-    return Result.of(question, answer, ())
+    return Result.of(question.title, answer, ())
 
 
 @pytest.mark.parametrize("width", range(120, 137))

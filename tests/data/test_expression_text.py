@@ -89,7 +89,7 @@ REFUSED = {
     "": "can not be read",
     "x >": "can not be read",
     "x > 1e999": "must be finite",
-    "x > '\\ud800'": "must be Unicode text",
+    "x > '\\ud800'": "UTF-8 can encode",
     "x\0": "a zero character",
     "await x": "(can not|await)",
     "t == '\\d'": "can not be read",

@@ -1,6 +1,7 @@
 """The fuzzer in short: cases that must pass, defects that must be found, what the grammar draws."""
 
 import pytest
+from tests import engines
 from tests.fuzz.campaign import explained, judged, searched
 from tests.fuzz.cases import LAZY, MEMORY, ROUTES, SPARK
 from tests.fuzz.comparison import Tally
@@ -28,6 +29,7 @@ def test_nothing_tells_neighbours_apart(part):
 
 
 def test_nothing_tells_neighbours_apart_on_spark():
+    engines.SPARK.session()  # what Spark logs when it starts is not about a case
     tally, failed = searched(range(10), SPARK)
     assert not failed, "\n".join(explained(draw_case(seed, SPARK)) or text for seed, text in failed.items())
     assert tally.answers > 0
