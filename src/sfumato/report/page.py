@@ -68,7 +68,7 @@ def html(publication: "Publication", receipt: Mapping[str, Any] | None = None) -
 
     >>> from sfumato.privacy import Amount, PureDP
     >>> from sfumato.publishing import Publication
-    >>> words = dict.fromkeys(("about", "composition", "request", "plan_digest", "version"), "none")
+    >>> words = dict.fromkeys(("about", "composition", "request", "edition", "plan_digest", "version"), "1")
     >>> facts = {"dataset": "pay", "unit": "row", "rows_per_unit": None, "rows": None}
     >>> cost = {"neighbours": "add-remove", "budget": PureDP(1), "price": Amount(epsilon=1)}
     >>> html(Publication(title="Pay", results=(), **facts, **words, **cost))[:15]
