@@ -408,11 +408,13 @@ def check_record(record: Record) -> None:
     """Raise unless an entry has the types and the numbers that one can have."""
     check_types(record)
     kind, cap = read_numbers(record.dataset_cap)
-    if max(cap) > LARGEST_CAP:
-        raise InvalidParameter(f"the cap must be at most {LARGEST_CAP}, got a larger one")
-    for text in (record.dataset_spent, record.analyst_spent, record.analyst_cap, record.price):
-        if text is not None and read_numbers(text)[0] != kind:
-            raise InvalidParameter("all numbers must be of the kind of the cap, got another one")
+    for text in (
+        *(record.dataset_spent, record.dataset_cap, record.price),
+        *(record.analyst_spent, record.analyst_cap),
+    ):
+        fields, numbers = (kind, cap) if text is None else read_numbers(text)
+        if fields != kind or max(numbers) > LARGEST_CAP:
+            raise InvalidParameter(f"all numbers must be of one kind, and at most {LARGEST_CAP}, got others")
     if not Total(kind, read_numbers(record.dataset_spent)[1], cap).fits():
         raise InvalidParameter("what was spent must be within the cap, got more")
 
