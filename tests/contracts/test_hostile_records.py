@@ -107,7 +107,7 @@ FEW = (
     ),
 )
 STORED = ("float64", "decimal128", "timestamp us", "timestamp us UTC", "null")
-IDS = ("float64", "decimal128", "decimal128 beyond its digits", "uint64", "string", "timestamp us")
+IDS = ("float64", "decimal128", "decimal128 beyond its digits", "uint64", "string", "timestamp us", "null")
 ODD_ZONES = ("timestamp us +14:30", "timestamp us Mars", "timestamp us no zone")
 NOT_POLARS = ("tens", "decimal256", *ODD_ZONES, "interval", "dictionary with codes", "run ends", "union")
 NOT_DUCKDB = ("float16", "tens", "decimal256", "dictionary with codes")

@@ -14,6 +14,7 @@ from tests.engines import HEAVY, LAZY, LIGHT
 from tests.laws.fit import FALSE_ALARM
 
 from sfumato.data import lazy_contributions
+from sfumato.data.dataset import Dataset
 from sfumato.data.field import Field
 from sfumato.data.lazy_contributions import bounded, bounded_groups, bounded_listed, secret_key
 from sfumato.data.siphash import siphash
@@ -470,3 +471,11 @@ def test_siphash_is_the_published_one_in_every_row():
     for row in (0, 1, 2**14 - 1, 2**14, 19_999):
         message = b"".join(int(word).to_bytes(8, "little") for word in words[:, row])
         assert int(found[row]) == plain_siphash(key, message)
+
+
+def test_a_column_of_nulls_alone_has_no_ids_and_so_no_rows_count():
+    table = pl.DataFrame({"id": pl.Series([None] * 3), "x": [1, 2, 3]})
+    for frame in (table, table.lazy()):
+        data = Dataset(frame, unit="id", rows_per_unit=1, neighbours="add-remove")
+        (part,) = data.parts("x", bits=SeededBits(1))
+        assert part.rows == 0

@@ -109,9 +109,12 @@ class LazyReading:
         needed = [*columns] if units is None else [*columns, units.ids]
         # Rows are chosen by what these columns hold, and by ids that are computed from it. No other column is
         # read: a value that an engine cannot read would fail an answer that is not about it.
-        self._frame = guarded(table.frame, lambda: table.only(needed))
-        if units is not None:
-            frame, ids = self._frame, table.inside(units.ids)
+        frame = self._frame = guarded(table.frame, lambda: table.only(needed))
+        if units is not None and table.kind(units.ids) == "unknown":
+            # A type that holds nulls alone has no ids, and rows without one are left out.
+            self._units, self._frame = None, guarded(frame, lambda: frame.head(0))
+        elif units is not None:
+            ids = table.inside(units.ids)
             self._frame = guarded(
                 frame, lambda: bounded(table.read(frame, [units.ids]), ids, units.rows, units.key)
             )
