@@ -165,7 +165,7 @@ def long_ledger(folder: Path, number: int) -> SqlLedger:
     account = ledger.open("data", cap=cap, neighbours="add-remove")
     account.charge(query)
     *_, last = ledger.entries()
-    standing, person, head = standing_of(last), total_of(last), ledger.head
+    standing, person, head = standing_of(last, None), total_of(last), ledger.head
     ledger.close()
     act = Act("spend", "data", last.payload, "analyst", price=read_numbers(last.price)[1])
     records = []
