@@ -10,10 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from tests.engines import SPARK
 
+import sfumato as sf
 from sfumato.data import file_lazy, file_scans, files, tables
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import csv_header
@@ -29,6 +31,8 @@ from sfumato.data.tables import (
     table_stamp,
 )
 from sfumato.errors import InvalidParameter, MissingExtra
+from sfumato.laws import SeededBits
+from sfumato.quantile_methods import Quantiles
 
 CANARY = "Kanarienvogel"
 KEY = bytes(32)
@@ -573,3 +577,32 @@ def test_stored_dates_are_dates(ending, engine, tmp_path):
     assert rows_of(found) == sorted(stored.rows(), key=repr)
     wrong = {"day": Field(kind="integer")}
     assert refusal(tmp_path / f"one.{ending}", engine, ("day",), wrong).fault == "stored type"
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize("others", [(1.0, 3.5), (1.0, 3.5, None), (-2.0, 2.0**60)])
+@pytest.mark.parametrize("nulls", ["drop", "lower", "upper"])
+def test_values_of_other_rows_do_not_decide_how_a_nan_of_a_parquet_file_is_read(
+    tmp_path, engine, others, nulls
+):
+    """The statistics of the file leave NaN out, and must not be taken for those of all rows."""
+    import duckdb
+
+    path = tmp_path / "people.parquet"
+    values = [*others, math.nan, 2.0]
+    pl.DataFrame({"id": values, "x": values}).write_parquet(path)
+    table = pl.scan_parquet(path) if engine == "polars" else duckdb.read_parquet(str(path))
+    arrays = {"id": np.array(values, dtype=float), "x": np.array(values, dtype=float)}
+    queries = [
+        sf.Sum(column="x", bounds=(0, 10), nulls=nulls, budget=sf.PureDP(1)),
+        sf.Count(column="x", between=(0, 5), budget=sf.PureDP(1)),
+        Quantiles(column="x", probs=(0.5,), bounds=(0, 10), nulls=nulls, budget=sf.PureDP(1)),
+    ]
+    for unit in ({"unit": "row"}, {"unit": "id", "rows_per_unit": 1}):
+        for query in queries:
+            drawn = []
+            for frame in (arrays, table):
+                data = sf.Dataset(frame, neighbours="add-remove", **unit)
+                with sf.Session(data, budget=sf.PureDP(9), bits=SeededBits(5)) as session:
+                    drawn.append(session.answer(query).outcome)
+            assert drawn[0] == drawn[1], (unit, query)
