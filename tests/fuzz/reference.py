@@ -40,12 +40,22 @@ class Reference:
     def __init__(self, case: Case, side: Side) -> None:
         self.case = case
         self.places = {column.name: place for place, column in enumerate(case.columns)}
-        self.rows = case.table(side)
+        self.rows = [self._held(row) for row in case.table(side)]
         if case.rows_per_unit is not None:
             self.rows = [row for row in self.rows if self._unit(row) is not None]
             held = Counter(self._unit(row) for row in self.rows)
             if max(held.values(), default=0) > min(case.rows_per_unit, case.groups_per_unit or math.inf):
                 raise Undetermined("rows of a unit are chosen at random")
+
+    def _held(self, row: Row) -> Row:
+        """The row as its engine holds it: NumPy and pandas write a missing datetime as the least integer."""
+        if self.case.engine not in ("numpy", "pandas"):
+            return row
+        dated = [column.stored.kind in ("date", "datetime") for column in self.case.columns]
+        return tuple(
+            None if is_date and value == -(2**63) else value
+            for value, is_date in zip(row, dated, strict=True)
+        )
 
     def _unit(self, row: Row) -> Any:
         return unit_key(row[self.places[self.case.unit]])
