@@ -15,10 +15,8 @@ from tests.laws.fit import FALSE_ALARM
 
 from sfumato.data import lazy_contributions
 from sfumato.data.dataset import Dataset
-from sfumato.data.field import Field
 from sfumato.data.lazy_contributions import bounded, bounded_groups, bounded_listed, secret_key
 from sfumato.data.siphash import siphash
-from sfumato.data.tables import open_table
 from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.laws import SeededBits, SystemBits
 
@@ -284,16 +282,6 @@ def test_a_table_without_rows_or_ids_gives_none(name):
         frame = frame_of(LAZY[name], rows)
         assert not rows_of(bounded(frame, "id", 1, key))
         assert not rows_of(bounded_groups(frame, "id", ["team"], 1, key))
-
-
-def test_an_id_that_is_not_a_number_is_left_out_of_a_parquet_file(tmp_path):
-    # The statistics of the file say that all ids are 1: DuckDB takes every comparison with them as decided.
-    path = tmp_path / "people.parquet"
-    pl.DataFrame({"id": [1.0, math.nan], "team": ["a", "b"]}).write_parquet(path)
-    fields = {"id": Field(kind="real"), "team": Field(kind="text")}
-    table = open_table(path, fields, columns=["id", "team"], engine="duckdb")
-    rows = bounded(nw.from_native(table), "id", 1, bytes(32)).collect().to_native()
-    assert rows.column("team").to_pylist() == ["a"]
 
 
 def test_categories_and_columns_of_lists_do_not_sway_the_choice():

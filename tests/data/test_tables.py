@@ -12,16 +12,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from tests.engines import SPARK
 
 import sfumato as sf
 from sfumato.data import file_lazy, file_scans, files, tables
+from sfumato.data.counts import Sums
+from sfumato.data.dataset import Dataset
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import csv_header
 from sfumato.data.file_duckdb import DuckdbScanner
 from sfumato.data.file_faults import FileFault
 from sfumato.data.file_listing import NO_VALUE, listed
+from sfumato.data.matches import Matches
 from sfumato.data.tables import (
     ENGINES,
     open_table,
@@ -606,3 +610,45 @@ def test_values_of_other_rows_do_not_decide_how_a_nan_of_a_parquet_file_is_read(
                 with sf.Session(data, budget=sf.PureDP(9), bits=SeededBits(5)) as session:
                     drawn.append(session.answer(query).outcome)
             assert drawn[0] == drawn[1], (unit, query)
+
+
+WRITERS = {
+    "polars": pl.DataFrame.write_parquet,
+    "pyarrow": lambda f, path: pq.write_table(f.to_arrow(), path),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
+def test_one_row_does_not_decide_how_the_nan_of_other_rows_is_read(writer, engine, dtype, tmp_path):
+    # The statistics of a Parquet file leave NaN out; an infinity of one person shows that there may be some.
+    sums = []
+    for one in ([], [math.inf]):
+        path = tmp_path / f"{len(one)}.parquet"
+        pays = pl.Series([0.5, 1.0, 2.0, *[math.nan] * 100, *one], dtype=dtype)
+        WRITERS[writer](pl.DataFrame({"pay": pays, "id": pays}), path)
+        table = open_table(path, {}, columns=["pay", "id"], engine=engine)
+        rows = Dataset(table, unit="row", neighbours="add-remove")
+        people = Dataset(table, unit="id", rows_per_unit=1, neighbours="add-remove")
+        ((pay,), (bounded,)) = (data.parts("pay", bits=SeededBits(1)) for data in (rows, people))
+        sums.append((Matches(between=(0, 9)).sums(pay), Matches(between=(0, 9)).sums(bounded)))
+    # Of all these pays, 1 and 2 alone are ids.
+    assert sums[0] == (Sums(3, 3), Sums(2, 2))
+    assert sums[1] == (Sums(4, 3), Sums(2, 2))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_one_row_does_not_decide_how_the_infinite_datetimes_of_other_rows_are_read(engine, unit, tmp_path):
+    # To DuckDB the smallest integer but one is minus infinity, and the smallest one is a date like others.
+    counts = []
+    for one in ([], [-(2**63)]):
+        path = tmp_path / f"{len(one)}.parquet"
+        ticks = pl.Series("when", [1, *[-(2**63) + 1] * 9, *one]).cast(pl.Datetime(unit))
+        ticks.to_frame().write_parquet(path)
+        table = open_table(path, {}, columns=["when"], engine=engine)
+        data = Dataset(table, unit="row", neighbours="add-remove")
+        (when,) = data.parts("when", bits=SeededBits(1))
+        counts.append(Matches(between=(-1e300, -1.0)).sums(when))
+    assert counts == [Sums(10, 9), Sums(11, 10)]

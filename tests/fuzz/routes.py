@@ -58,6 +58,9 @@ def observe(case: Case, side: Side, folder: Path) -> Observation:
     with _watched(seen), patch.dict(os.environ, {"XDG_STATE_HOME": str(folder / "state")}):
         run(case, side, folder, seen)
     seen.words += "\n".join((*(text for _, text in seen.warnings), seen.logs))
+    if seen.error is not None:
+        # Messages name files by their paths, and the two tables are in two folders.
+        seen.error = seen.error[0], seen.error[1].replace(str(folder), "folder")
     return seen
 
 

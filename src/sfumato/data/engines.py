@@ -168,23 +168,11 @@ def readable(frame: "nw.LazyFrame[Any]", given: Sequence[str] = ()) -> "nw.LazyF
     if engine != "duckdb":
         return frame.select(*kept)
     declared = dict(zip(native.columns, map(str, native.types), strict=True))
-    wanted = []
-    for name in kept:
-        value = duckdb_value(_quoted(name), declared[name], schema[name])
-        if schema[name].is_float():
-            value = _without_statistics(value, declared[name])
-        wanted.append(f"{value} as {_quoted(name)}")
+    wanted = (
+        f"{duckdb_value(_quoted(name), declared[name], schema[name])} as {_quoted(name)}" for name in kept
+    )
     found: nw.LazyFrame[Any] = nw.from_native(native.project(", ".join(wanted)))
     return found
-
-
-def _without_statistics(value: str, declared: str) -> str:
-    """The same reals, of which DuckDB cannot know the range.
-
-    The statistics of a Parquet file leave NaN out. DuckDB decides `isnan` and comparisons by them, so that the
-    values of other rows would decide how a NaN is read. What it cannot foresee is computed row by row.
-    """
-    return f"case when random() < 2 then {value} else 'nan'::{declared} end"
 
 
 def null_columns(frame: "nw.LazyFrame[Any]") -> frozenset[str]:

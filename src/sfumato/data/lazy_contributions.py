@@ -172,8 +172,8 @@ def whole_or_null(name: str, dtype: Any) -> "nw.Expr | None":
         return None
     number = nw.col(name).cast(nw.Float64)
     limit = nw.lit(float(WHOLE_LIMIT))
-    # By name: the statistics of a Parquet file leave NaN out, and DuckDB drops comparisons that these decide.
-    sound = ~number.is_nan() & (number < limit) & (number > -limit) & (number.floor() == number)
+    # Engines hold that NaN is larger than any number, or compare it to nothing: both leave it out.
+    sound = (number < limit) & (number > -limit) & (number.floor() == number)
     return nw.when(sound).then(number).cast(nw.Int64)
 
 

@@ -134,8 +134,8 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
     """A quoted column of DuckDB as SQL that no stored value can make fail.
 
     Dates are days and datetimes microseconds, as integers, infinite ones the farthest that the type stores;
-    decimals are float64. The casts and functions of DuckDB raise for values that tables and files can hold,
-    some of them in a way that ends the connection.
+    decimals are float64, and NaN is null. The casts and functions of DuckDB raise for values that tables and
+    files can hold, some of them in a way that ends the connection.
 
     Args:
         column: the name of the column, quoted.
@@ -150,6 +150,12 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
         return f'cast({column} as varchar) collate "binary"'
     if dtype == nw.Date:
         return f"({column} - date '1970-01-01')"
+    if dtype.is_float():
+        # DuckDB takes the statistics of a Parquet file for bounds of all values, but they leave NaN out: where
+        # they are finite it drops isnan(x), and one row would decide how the NaN of all others is read. It
+        # cannot foresee what follows a random number.
+        unforeseen = f"case when random() < 2 then {column} else 'nan'::{declared} end"
+        return f"case when not isnan({unforeseen}) then {column} end"
     if dtype == nw.Decimal:
         if dtype.precision <= SHORT:
             return f"cast({column} as double)"
@@ -160,6 +166,8 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
         return f"cast(cast({held} as varchar) as double)"
     if dtype != nw.Datetime:
         return column
+    # Out of a list, of which DuckDB knows no bounds: they would decide how an infinite datetime is read.
+    column = f"list_value({column})[1]"
     each = max(10**6 // _PER_SECOND[dtype.time_unit], 1)
     # Null for what is infinite, and for seconds and milliseconds whose microseconds 64 bits do not hold.
     ticks = {"us": f"epoch_us({column})", "ns": f"epoch_ns({column})"}.get(
