@@ -119,8 +119,8 @@ def _pattern() -> Iterator[None]:
     """A column that is found by the pattern which its name is."""
     column = MemoryTable.column
 
-    def found(table: MemoryTable, name: str) -> Any:
-        inner = name[1:-1] if name.startswith("^") and name.endswith("$") else name
+    def found(table: MemoryTable, name: Any) -> Any:
+        inner = name[1:-1] if isinstance(name, str) and name.startswith("^") else name
         return column(table, inner if inner in table.names else name)
 
     with patch.object(MemoryTable, "column", found):

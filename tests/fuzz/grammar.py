@@ -125,7 +125,7 @@ def _fresh(draws: Draws, engine: str, route: str, taken: Sequence[str]) -> str:
         readable = name.isprintable() and name.strip() == name and name
         if name not in taken and name != "row" and (readable or not engine.startswith(("csv", "parquet"))):
             # Patterns matter where there is something that they match.
-            if draws.chance(0.05) and taken and f"^{taken[-1]}$" not in taken and taken[-1].isidentifier():
+            if draws.chance(0.1) and taken and f"^{taken[-1]}$" not in taken and taken[-1].isidentifier():
                 return f"^{taken[-1]}$"
             return str(name)
 
