@@ -638,8 +638,11 @@ def test_one_row_does_not_decide_how_the_nan_of_other_rows_is_read(writer, engin
     assert sums[1] == (Sums(4, 3), Sums(2, 2))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("unit", ["us", "ns"])
+# Spark has no nanoseconds.
+@pytest.mark.parametrize(
+    ("engine", "unit"),
+    [("polars", "us"), ("duckdb", "us"), ("spark", "us"), ("polars", "ns"), ("duckdb", "ns")],
+)
 def test_one_row_does_not_decide_how_the_infinite_datetimes_of_other_rows_are_read(engine, unit, tmp_path):
     # To DuckDB the smallest integer but one is minus infinity, and the smallest one is a date like others.
     counts = []
