@@ -151,7 +151,7 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
     if dtype == nw.Date:
         return f"({column} - date '1970-01-01')"
     if dtype.is_float():
-        # DuckDB takes the statistics of a Parquet file for bounds of all values, but they leave NaN out. Where
+        # DuckDB takes the statistics of a Parquet file as bounds of all values. They leave NaN out. Where
         # they are finite it drops isnan(x), and one row would decide how the NaN of all others is read. It
         # cannot foresee what follows a random number.
         unforeseen = f"case when random() < 2 then {column} else 'nan'::{declared} end"
