@@ -145,9 +145,6 @@ def draw_columns(draws: Draws, engine: str, route: str) -> tuple[Column, ...]:
 def pool(engine: str, stored: Stored) -> tuple[Any, ...]:
     """The values that a table of this engine can hold."""
     values = stored.pool
-    if engine == "numpy" and stored.kind == "datetime":
-        # NumPy's own missing value.
-        return tuple(value for value in values if value != -(2**63))
     if engine in ("numpy", "pandas") and stored.kind == "text":
         return (*values, "\ud800")
     if engine.startswith("csv"):
