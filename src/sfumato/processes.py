@@ -46,6 +46,9 @@ def results(
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
         raise
+    else:
+        # Nothing is under way. Python 3.11 may otherwise wake a pool at exit whose pipe is closed already.
+        pool.shutdown(wait=True)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
