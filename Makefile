@@ -9,7 +9,7 @@ ORACLES_VENV := .venv-oracles
 JOBS ?= 2
 MUTANTS ?= 1000
 CASES ?= 10000
-BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors ledger_speed release_speed lab_speed engine_speed anonymity_speed
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors quantile_grid ledger_speed release_speed lab_speed engine_speed anonymity_speed
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check
@@ -19,7 +19,7 @@ install = PIP_CONSTRAINT=$(2) PIP_BUILD_CONSTRAINT=$(2) $(1)/bin/python $(PIP_IN
 INSTALL := $(call install,$(VENV),constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark test-flower test-oracles check format lint types layers doctests bench bench-quick bench-engines coverage faults fuzz mutation mutation-quick clean
+.PHONY: help demo films errata gallery gallery-quick audit test test-slow test-spark test-flower test-oracles check format lint types layers doctests bench bench-quick bench-engines coverage widths faults fuzz mutation mutation-quick clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -100,8 +100,11 @@ bench-quick: $(VENV)/.dev  ## Run every benchmark on small sizes, without the pe
 bench-engines: $(VENV)/.dev  ## Time Polars, DuckDB and Spark beside their own quantiles, and measure memory; fails if a goal is missed
 	@$(BIN)/python benchmarks/engine_speed.py
 
-coverage: $(VENV)/.dev  ## Count how often intervals hold, and how wide they are; fails if a goal is missed (takes long)
+coverage: $(VENV)/.dev  ## Count how often intervals hold on heaps, gaps, constants and skewed data; fails if one does not (takes long)
 	@$(BIN)/python benchmarks/coverage.py --jobs $(JOBS)
+
+widths: $(VENV)/.dev  ## Compare the widths of intervals with the best ones; fails if a goal is missed (takes long)
+	@$(BIN)/python benchmarks/interval_widths.py --jobs $(JOBS)
 
 clean:  ## Remove the environments, caches and builds
 	rm -rf $(VENV) $(BENCH_VENV) $(FLOWER_VENV) $(ORACLES_VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from coverage import FAMILIES, measure
+from interval_widths import FAMILIES, measure
 from timing import finish, quick, show, verdict
 
 from sfumato.data.admission import admit

@@ -1,8 +1,8 @@
 """How many ranks private quantiles miss by, method by method, beside the figures that the design promised.
 
 Everything is at epsilon 1 under substitution unless a table says otherwise. The rank error of an answer o of
-order q is the distance of q n to [#{x < o}, #{x <= o}], so that ties are one answer, with data and answer on
-the grid of points that can be answered; it is averaged over the m orders i / (m + 1), then over the runs. The
+order q is the distance of q n to [#{x < o}, #{x <= o}], so that ties are one answer, on the data between the
+bounds as they are, not on the grid; it is averaged over the m orders i / (m + 1), then over the runs. The
 figures of the design (REGIME below) are |#{x < o} - q n| for data without ties, which is the same or a little
 more. A cell that would take longer than 20 seconds gets fewer runs, or none.
 
@@ -14,8 +14,6 @@ Verdicts:
     Robust: constant data are answered within 4 points of the grid; half of the data outside the bounds, or
        30 % nulls, cost no accuracy (15 %, 4 standard errors and half a rank); the median of 10^7 rows is
        within 1e-5 of the width of the bounds.
-    Rule: `auto` loses at most 10 % on average to the better of `joint` and `recursive`, over the cells in
-       which that one is informative (off by less than a twentieth of the rows).
 """
 
 import argparse
@@ -40,7 +38,6 @@ from sfumato.grid import Grid
 from sfumato.laws import default_bits
 from sfumato.privacy import PureDP
 from sfumato.quantile_methods import METHODS, Quantiles
-from sfumato.quantile_methods.auto import choose
 from sfumato.quantile_methods.independent import NodesLaw
 from sfumato.query import raw
 
@@ -62,12 +59,6 @@ FAMILIES = {
     "lognormal": Family((0, 1000), lambda rng, n: rng.lognormal(0, 1, n)),
     "ties": Family((0, 100), lambda rng, n: rng.poisson(20, n)),
 }
-# Never looked at when the rule of `auto` was made: a tight domain with heavy ends, a loose one, a vague one.
-HELD_OUT = {
-    "arcsine": Family((0, 1), lambda rng, n: rng.beta(0.5, 0.5, n)),
-    "student": Family((-1000, 1000), lambda rng, n: rng.standard_t(3, n)),
-    "vague": Family((0, 1e6), lambda rng, n: rng.lognormal(0, 1, n)),
-}
 ROBUST = {
     "constant": Family((0, 1), lambda _, n: np.full(n, 0.3)),
     "outside": Family((180, 220), lambda rng, n: rng.normal(200, 30, n)),
@@ -75,7 +66,7 @@ ROBUST = {
     "inside": Family((0, 400), lambda rng, n: rng.normal(200, 30, n)),
     "nulls": Family((-10, 10), lambda rng, n: np.where(np.arange(n) % 10 < 3, np.nan, rng.normal(0, 1, n))),
 }
-ALL_FAMILIES = FAMILIES | HELD_OUT | ROBUST
+ALL_FAMILIES = FAMILIES | ROBUST
 
 # The design's figures at epsilon 1: data, n, m, then independent, inverse sensitivity, joint, recursive, and
 # the histogram with published and with better noise.
@@ -129,8 +120,6 @@ ties 1e5 3 0.0 0.0 0.0 0.0 0.0 0.0
 ties 1e5 9 0.0 0.0 0.0 0.0 1.7 0.0
 ties 1e5 99 9.8 13.9 0.1 0.0 296 13.0
 """
-# What `auto` chooses from for several orders.
-CHOICES = ("joint", "interpolated", "recursive", "tree")
 COLUMNS = {"single": 0, "independent": 0, "inverse_sensitivity": 1, "joint": 2, "recursive": 3}
 
 
@@ -204,19 +193,18 @@ class Truth:
     def __init__(self, values: Floats, grid: Grid, m: int) -> None:
         kept = values[~np.isnan(values)].astype(np.float64)
         self.grid = grid
-        self.ordered = np.sort(grid.index(kept))
+        self.ordered = np.sort(np.clip(kept, float(grid.lower), float(grid.upper)))
         self.targets = np.array([float(q) for q in orders(m)]) * len(kept)
         self.wanted = self.ordered[np.minimum(self.targets.astype(np.int64), len(kept) - 1)]
 
     def error(self, answers: Floats) -> float:
         """The mean distance in ranks."""
-        found = self.grid.index(answers)
-        below, upto = (np.searchsorted(self.ordered, found, side=side) for side in ("left", "right"))
+        below, upto = (np.searchsorted(self.ordered, answers, side=side) for side in ("left", "right"))
         return float(np.maximum(np.maximum(below - self.targets, self.targets - upto), 0).mean())
 
     def furthest(self, answers: Floats) -> float:
         """The largest distance in points of the grid."""
-        return float(np.abs(self.grid.index(answers) - self.wanted).max())
+        return float(np.abs(self.grid.index(answers) - self.grid.index(self.wanted)).max())
 
 
 def measure(task: Task) -> Cell | None:
@@ -413,77 +401,11 @@ def robust(n: int, large: int, plan: dict, jobs: int) -> None:
     show(title, ("data", "distance", "goal 1e-5"), rows)
 
 
-def rule(sizes: tuple[int, ...], counts: tuple[int, ...], plan: dict, jobs: int) -> None:
-    """What the choice of `auto` costs beside the best of `joint`, `interpolated` and `recursive`."""
-    short, sets, draws = plan["short"], plan["sets"], plan["draws"]
-    families = FAMILIES | HELD_OUT
-    epsilons = (1.0, 0.1)
-    tasks = [
-        Task(family, n, m, name, epsilon, sets, draws)
-        for family in families
-        for epsilon in epsilons
-        for n in sizes
-        for m in counts
-        for name in CHOICES
-    ]
-    cells = measured(tasks, jobs, "rule of auto")
-    rows: list[tuple[str, ...]] = []
-    losses: dict[str, list[float]] = {name: [] for name in ("auto", *CHOICES)}
-    wrong: list[tuple[str, ...]] = []
-    for family in families:
-        for epsilon in epsilons:
-            own: dict[str, list[float]] = {name: [] for name in losses}
-            for n in sizes:
-                for m in counts:
-                    here = {name: cells[Task(family, n, m, name, epsilon, sets, draws)] for name in CHOICES}
-                    if None in here.values():
-                        continue
-                    chosen = _choice(family, n, m, epsilon)
-                    best = min(here[name].mean for name in ("joint", "interpolated", "recursive"))
-                    if best >= n / 20:
-                        continue
-                    for name in own:
-                        # Half a rank on both sides, so that two errors near zero are as good as each other.
-                        error = here[chosen if name == "auto" else name].mean
-                        own[name].append((error + 0.5) / (best + 0.5))
-                    if own["auto"][-1] > 1.15:
-                        gap = epsilon * n / (4 * (m + 1)) / math.log(m + 1)
-                        figures = tuple(str(cell) for cell in here.values())
-                        wrong.append(
-                            (family, f"{epsilon:g}", f"{n:,}", str(m), f"{gap:.1f}", chosen, *figures)
-                        )
-            rows.append((family, f"{epsilon:g}", *(_loss(own[name]) for name in own)))
-            for name, found in own.items():
-                losses[name] += found
-    held = verdict(statistics.fmean(losses["auto"] or [1.0]) <= 1.1, short=short)
-    rows.append(("all", "", *(_loss(found) for found in losses.values())))
-    title = f"error over the best of joint, interpolated and recursive; n in {sizes}, m in {counts}"
-    show(
-        f"{title}; a mean of 1.1: {held}",
-        ("data", "epsilon", "auto", *(f"always {name}" for name in CHOICES)),
-        rows,
-    )
-    if wrong:
-        header = ("data", "epsilon", "n", "m", "gap / log(m + 1)", "chosen", *CHOICES)
-        show("where `auto` is more than 15 % above the best", header, wrong)
-
-
-def _choice(data: str, n: int, m: int, epsilon: float) -> str:
-    family = ALL_FAMILIES[data]
-    column = admit(family.draw(np.random.default_rng(0), n))
-    query = Quantiles(budget=PureDP(epsilon), probs=orders(m), bounds=family.bounds)
-    return choose(query.bind(column, Field(), "substitution").facts)[0]
-
-
-def _loss(found: list[float]) -> str:
-    return f"{statistics.fmean(found):.2f} ({max(found):.2f})" if found else ""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few small cells, for a smoke test")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes measure cells")
-    parser.add_argument("--part", choices=("regime", "robust", "rule"), help="one part only")
+    parser.add_argument("--part", choices=("regime", "robust"), help="one part only")
     parser.add_argument("--data", choices=tuple(FAMILIES), nargs="+", default=list(FAMILIES))
     asked = parser.parse_args()
     short = asked.quick
@@ -493,9 +415,6 @@ def main() -> None:
         regime(asked.data, sizes, (1, 9) if short else (1, 3, 9, 99), plan, asked.jobs)
     if asked.part in (None, "robust"):
         robust(10**3 if short else 10**4, 10**5 if short else 10**7, plan, asked.jobs)
-    if asked.part in (None, "rule"):
-        plan |= {} if short else {"draws": 10}
-        rule((10**3,) if short else (10**3, 10**4), (9,) if short else (3, 9, 30, 99), plan, asked.jobs)
     finish()
 
 

@@ -130,6 +130,9 @@ def test_what_the_interval_of_quantiles_rests_on_stands_above_it():
     said = " ".join(title(release.plot())["subtitle"])
     assert all(note in said for note in release.notes if "interval" in note)
     assert title(release.plot(scenario="any data"))["subtitle"][-1] == "holds on any data"
+    framed = sf.median(VALUES, bounds=(0, 100), epsilon=1, interval_share="auto")
+    by_name = title(framed.plot(scenario="slopes"))["subtitle"][-1]
+    assert by_name == "assumed about the data: as spread as released neighbours are"
     likely = sf.accuracy.Scenario.named("uniform", low=20, high=80)
     assert title(release.plot(scenario=likely))["subtitle"][-1].endswith(likely.words)
     assert all(len(line) <= 92 for line in title(release.plot())["subtitle"])

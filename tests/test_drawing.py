@@ -20,25 +20,49 @@ class Law:
 
     def sample(self, bits):
         self._log.append(f"draw {self.name}")
-        return (len(self._log),)
+        return (len(draws(self._log)),)
+
+
+class Stepped(Law):
+    """A law that goes on after its first step; `further` says how often."""
+
+    def __init__(self, name, log, further=1):
+        super().__init__(name, log)
+        self._further = further
 
     @property
     def first(self):
         return Law(f"{self.name} first", self._log)
 
     def after(self, first):
-        return Law(f"{self.name} after {first}", self._log)
+        self._log.append(f"read {self.name} after {first}")
+        name = f"{self.name} after {first}"
+        return Stepped(name, self._log, self._further - 1) if self._further > 1 else Law(name, self._log)
 
 
 class Asked:
     """A question with fixed keys, or with some that are found."""
 
-    def __init__(self, name, log, *, keys: Any = ((),), by=(), found=None, steps=False, other=False):
+    def __init__(
+        self,
+        name,
+        log,
+        *,
+        keys: Any = ((),),
+        by=(),
+        found=None,
+        steps=False,
+        verified=False,
+        other=False,
+    ):
         self.question = SimpleNamespace(by=by, where=None)
         self.column = SimpleNamespace(name=name)
         self.keys, self.other = keys, other
+        further = steps + verified
         query = SimpleNamespace(
-            look=lambda column: column, law=lambda column: Law(column, log), in_two_steps=steps
+            look=lambda column: column,
+            law=lambda column: Stepped(column, log, further) if further else Law(column, log),
+            in_two_steps=steps,
         )
         self.any = query
         self.search = None
@@ -74,7 +98,7 @@ class Reading:
 
     def settled(self, makers):
         # One after the other where the table is in memory; all at once where it is in an engine.
-        found = (make() for make in makers)
+        found = (make() for make in (list(makers) if self._lazily else makers))
         return iter(list(found)) if self._lazily else found
 
 
@@ -84,7 +108,9 @@ def answers(lazily):
         Asked("plain", log),
         Asked("stepped", log, by=("team",), keys=(("x",), ("y",)), steps=True),
         Asked("found", log, by=("team",), found=(("b",),), keys=None, other=True),
+        Asked("verified", log, by=("team",), keys=(("x",), ("y",)), verified=True),
         Asked("again", log, steps=True),
+        Asked("both", log, steps=True, verified=True),
         Asked("none", log, by=("team",), found=(), keys=None),
     ]
     data: Any = SimpleNamespace(reading=lambda bits, columns: Reading(log, lazily))
@@ -94,19 +120,42 @@ def answers(lazily):
 FINDS = ["find found [5, 6]", "find none [5, 6]"]
 DRAWS = [
     *FINDS,
-    *(f"draw {name} first" for name in ("stepped0", "stepped1", "again0")),
+    *(f"draw {name} first" for name in ("stepped0", "stepped1", "again0", "both0")),
     "draw plain0",
 ]
+
+
+def draws(log):
+    return [line for line in log if line.startswith("draw")]
+
+
+def short(line):
+    """A draw without what was drawn before it."""
+    return line if " after" not in line else line.split(" after")[0] + " first" * line.endswith(") first")
 
 
 @pytest.mark.parametrize("lazily", [False, True], ids=["memory", "engine"])
 def test_keys_are_found_first_then_first_steps_then_the_rest_in_the_order_of_the_questions(lazily):
     found, log = answers(lazily)
-    drawn = [line for line in log if not line.startswith("count keys")]
+    drawn = [line for line in log if not line.startswith(("count keys", "read"))]
     assert drawn[: len(DRAWS)] == DRAWS
-    rest = [line.split(" after")[0] for line in drawn[len(DRAWS) :]]
-    assert rest == ["draw stepped0", "draw stepped1", "draw found0", "draw found1", "draw again0"]
-    assert [list(each) for each, _ in found] == [[()], [("x",), ("y",)], [("b",), (None,)], [()], []]
+    assert [short(line) for line in drawn[len(DRAWS) :]] == [
+        *("draw stepped0", "draw stepped1", "draw found0", "draw found1"),
+        *("draw verified0 first", "draw verified1 first", "draw again0", "draw both0 first"),
+        # What is read after a draw is drawn from after all of these.
+        *("draw verified0", "draw verified1", "draw both0"),
+    ]
+    keys = [[()], [("x",), ("y",)], [("b",), (None,)], [("x",), ("y",)], [()], [()], []]
+    assert [list(each) for each, _ in found] == keys
+
+
+@pytest.mark.parametrize("lazily", [False, True], ids=["memory", "engine"])
+def test_in_memory_one_law_is_held_at_a_time_and_in_an_engine_all_that_verifies_is_read_at_once(lazily):
+    _, log = answers(lazily)
+    drawn = log.index("draw verified0 first")
+    read = next(place for place, line in enumerate(log) if line.startswith("read verified0"))
+    between = [short(line) for line in draws(log[drawn + 1 : read])]
+    assert between == (["draw verified1 first", "draw again0", "draw both0 first"] if lazily else [])
 
 
 def test_tables_in_memory_and_in_engines_draw_in_one_order():
@@ -118,16 +167,19 @@ def test_tables_in_memory_and_in_engines_draw_in_one_order():
 
 def test_a_law_in_two_steps_goes_on_from_its_own_first_step_and_tells_both():
     found, log = answers(True)
-    stepped, again = found[1][0], found[3][0]
-    firsts = {line.split()[1]: place + 1 for place, line in enumerate(log) if line.endswith("first")}
+    drawn = draws(log)
     for outcome, name in [
-        (stepped[("x",)], "stepped0"),
-        (stepped[("y",)], "stepped1"),
-        (again[()], "again0"),
+        (found[1][0][("x",)], "stepped0"),
+        (found[1][0][("y",)], "stepped1"),
+        (found[3][0][("y",)], "verified1"),
+        (found[4][0][()], "again0"),
     ]:
         first, last = outcome
-        assert first == firsts[name]
-        assert log[last - 1] == f"draw {name} after ({first},)"
+        assert drawn[first - 1] == f"draw {name} first"
+        assert drawn[last - 1] == f"draw {name} after ({first},)"
+    first, middle, last = found[5][0][()]
+    assert drawn[middle - 1] == f"draw both0 after ({first},) first"
+    assert drawn[last - 1] == f"draw both0 after ({first},) after ({middle},)"
 
 
 def test_keys_are_counted_down_to_the_least_that_is_named():

@@ -59,3 +59,32 @@ def test_other_releases_have_no_share_to_tell():
     for release in (sf.median(PAY, bounds=(0, 250_000), epsilon=1), sf.mean(PAY, bounds=(0, 1), epsilon=1)):
         with pytest.raises(sf.NotSupported, match="tree"):
             release.cdf([1])
+
+
+ASKED = {
+    "quantiles": lambda **given: sf.quantiles(PAY, (0.25, 0.75), **given),
+    "quantile": lambda **given: sf.quantile(PAY, 0.9, **given),
+    "median": lambda **given: sf.median(PAY, **given),
+    "deciles": lambda **given: sf.deciles(PAY, **given),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_every_function_verifies_by_counts_where_it_is_asked_to(asked):
+    given = {"bounds": (0, 250_000), "epsilon": 1, "bits": SeededBits(8)}
+    assert "thresholds" not in asked(**given).method
+    for share in ("auto", Fraction(1, 4)):
+        release = asked(verify=share, **given)
+        assert "thresholds" in release.method
+        assert release.cost == sf.PureDP(1)
+        low, high = (np.atleast_1d(end) for end in release.interval())
+        truth = [np.sort(PAY)[math.ceil(q * len(PAY)) - 1] for q in release.query.orders]
+        assert np.all((low <= truth) & (truth <= high))
+        assert np.all(high - low < 20_000)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("share", [1, -0.1, 2, math.nan, "some", None, True])
+def test_a_part_that_cannot_verify_is_refused(asked, share):
+    with pytest.raises(sf.InvalidParameter, match="verify"):
+        asked(bounds=(0, 250_000), epsilon=1, verify=share)

@@ -23,23 +23,55 @@ from sfumato.result import Answered
 def draw(data: Dataset, asked: Sequence[Asked], bits: Bits) -> tuple[Answered, ...]:
     """The answers to all questions; comes after the charge.
 
-    Keys are found first, then numbers of values that are counted privately are drawn, then all the rest, each
-    in the order of the questions: tables in memory and in engines take the same bits for the same draws.
+    Keys are found first, then numbers of values that are counted privately are drawn, then answers, then
+    counts that verify them, each in the order of the questions: tables in memory and in engines take the same
+    bits for the same draws.
     """
     reading = reading_for(data, asked, bits)
     keys = _keys(reading, asked, bits)
     firsts = _first_parts(reading, asked, keys, bits)
-    laws = reading.settled(_makers(reading, asked, keys, firsts))
+    outcomes = iter(_outcomes(reading, asked, keys, firsts, bits))
     answers = []
     for place, one in enumerate(asked):
-        releases = {}
-        for group, (key, query) in enumerate(one.queries(keys[place]).items()):
-            first = firsts.get((place, group), ())
-            outcome = (*first, *raw(next(laws).sample(bits)))
-            # The type says whether bits are private; an attribute of one object could be set.
-            releases[key] = Release(query, outcome, type(bits).private)
+        # The type says whether bits are private; an attribute of one object could be set.
+        releases = {
+            key: Release(query, next(outcomes), type(bits).private)
+            for key, query in one.queries(keys[place]).items()
+        }
         answers.append(one.answer(releases, private=type(bits).private))
     return tuple(answers)
+
+
+def _outcomes(
+    reading: Reading,
+    asked: Sequence[Asked],
+    keys: Sequence[tuple[Key, ...]],
+    firsts: dict[tuple[int, int], Outcome],
+    bits: Bits,
+) -> list[Outcome]:
+    """What all laws draw, in order; then what those draw that read the data again after a draw."""
+    found: list[Outcome] = []
+    again: list[int] = []
+
+    def rests() -> Iterator[Callable[[], Any]]:
+        counted = [
+            firsts.get((place, group), ())
+            for place, one in enumerate(asked)
+            for group, _ in enumerate(one.queries(keys[place]))
+        ]
+        laws = reading.settled(_makers(reading, asked, keys, firsts))
+        for law, first in zip(laws, counted, strict=True):
+            goes_on = hasattr(law, "after")
+            drawn = raw((law.first if goes_on else law).sample(bits))
+            found.append((*first, *drawn))
+            if goes_on:
+                again.append(len(found) - 1)
+                yield partial(law.after, drawn)
+
+    # A table in memory makes each of these at once, so that one law is held at a time.
+    for place, law in zip(again, list(reading.settled(rests())), strict=True):
+        found[place] += raw(law.sample(bits))
+    return found
 
 
 def reading_for(data: Dataset, asked: Sequence[Asked], bits: Bits) -> Reading:

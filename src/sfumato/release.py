@@ -22,6 +22,8 @@ from sfumato.query import Answer, Cost, Interval, Outcome, Released, parameters
 FORMAT = 1
 # What a caller writes for a scenario to get an interval that holds on all data.
 ANY_DATA = "any data"
+# And to get that of quantiles which takes the data as spread as their released neighbours are.
+SLOPES = "slopes"
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,12 @@ class Release:
         Args:
             confidence: of each number by itself, where there are several.
             simultaneous: whether the confidence is that all of them hold together.
-            scenario: an `accuracy.Scenario`, where quantiles are to be judged by what is known of such data.
+            scenario: an `accuracy.Scenario`, where quantiles are to be judged by what is known of such data;
+                or the name of a rule for quantiles: "any data", or "slopes" between released neighbours.
 
         Raises:
-            NotSupported: the answer is no number, as that of a choice; or needs no scenario.
+            NotSupported: the answer is no number, as that of a choice; or needs no scenario; or neighbours
+                do not tell how spread the data are.
         """
         return self._asked("interval", confidence, simultaneous, scenario)
 

@@ -47,7 +47,7 @@ class Preview:
     error: float | None
     confidence: float
     remaining: Amount
-    # Under a scenario, where one was given.
+    # Under a scenario, where one was given, and of intervals that are verified.
     accuracy: Accuracy | None = None
 
     def __str__(self) -> str:
@@ -60,7 +60,10 @@ class Preview:
             accuracy = f"{self.query.accuracy_words(self.error)} with {sure}"
         part = "".join(f", {printable(column)}: {printable(words)}" for column, words in _among(self.query))
         about = f"{self.query.name} of {printable(self.query.column)}{part}"
-        return f"{about}: {accuracy}, costs {self.cost!r} of {self.remaining!r}"
+        divided = getattr(self.query, "divided", "")
+        return (
+            f"{about}: {accuracy}, costs {self.cost!r} of {self.remaining!r}{f'; {divided}' * bool(divided)}"
+        )
 
 
 class Session(OneProcess):
@@ -171,9 +174,10 @@ class Session(OneProcess):
             size = 0
         error = None if size is None else bound.error(size, confidence)
         accuracy = None
-        if scenario is not None:
-            if size is None:
-                raise InvalidParameter("rows must be given with a scenario: they are private, got rows=None")
+        if scenario is not None and size is None:
+            raise InvalidParameter("rows must be given with a scenario: they are private, got rows=None")
+        divided: str = getattr(bound, "divided", "")
+        if scenario is not None or (divided and size is not None):
             accuracy = bound.accuracy(size or None, confidence=confidence, scenario=scenario)
         return Preview(bound, asked.charged.cost, error, confidence, self.remaining, accuracy)
 

@@ -24,12 +24,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.contracts.hostile_records import RECORDS, records
+from tests.contracts.hostile_records import BYTES, RECORDS, records
 from tests.engines import SPARK
 
 import sfumato as sf
 from sfumato.data.admission import admit
 from sfumato.data.lazy_table import LazyTable
+from sfumato.data.tables import open_table
 from sfumato.laws import SeededBits
 
 BUDGET = sf.PureDP(1)
@@ -339,7 +340,10 @@ def test_no_stored_value_decides_what_is_told(engine, role, capfd):
 
 def assert_nothing_is_told(engine, role, names, ids, capfd):
     natives = [table(engine, hostile=hostile) for hostile in (True, False)]
-    found, harmless = (outcome(capfd, lambda n=n: ROLES[role](n, names, ids)) for n in natives)
+    assert_same(*(outcome(capfd, lambda n=n: ROLES[role](n, names, ids)) for n in natives))
+
+
+def assert_same(found, harmless):
     assert found == harmless
     # Neither was refused, and nothing was said.
     (result, warned, written) = found
@@ -353,6 +357,92 @@ def assert_nothing_is_told(engine, role, names, ids, capfd):
 def test_no_stored_value_of_any_type_decides_what_is_told(engine, role, capfd):
     every = ENGINES[engine].read()
     assert_nothing_is_told(engine, role, every, every, capfd)
+
+
+# --- files that are opened here -------------------------------------------------------------------
+
+
+def arrow_file(table: pa.Table) -> str:
+    path = f"{FOLDER.name}/{uuid.uuid4()}.arrow"
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    return path
+
+
+KEPT = ("int", "uint", "float", "decimal", "short decimal", "bool", "date", "timestamp", *TEXT, "dictionary")
+FAR = ("decimal128 beyond its digits", "timestamp ms", "timestamp ms UTC", "string")
+# Polars tells the types of all files, and has none for these.
+UNFILED = ("interval", "decimal256", "bool8", *ODD_ZONES, "dictionary of integers")
+FORMATS = {"parquet": (parquet, NOT_PARQUET), "arrow": (arrow_file, ())}
+SPARK_FILES = {
+    "parquet": FAR,
+    "arrow": ("date64", "timestamp s", "timestamp ns", "dictionary with codes beyond it", *FAR),
+}
+WAYS = (None, "polars", "duckdb", "spark")
+
+
+def filed(form: str, way: str | None, names: Any = tuple(RECORDS)) -> list[str]:
+    missing = (*UNFILED, *FORMATS[form][1], *(("float16",) if (form, way) == ("arrow", "duckdb") else ()))
+    names = SPARK_FILES[form] if way == "spark" else names
+    return [name for name in names if name.startswith(KEPT) and not name.startswith(missing)]
+
+
+@lru_cache
+def written(form: str, names: tuple[str, ...], *, hostile: bool) -> str:
+    return FORMATS[form][0](records(names, hostile=hostile))
+
+
+def opened(form: str, way: Any, names: list[str], schema: Any = None, *, hostile: bool = True) -> Any:
+    path = written(form, tuple(names), hostile=hostile)
+    return open_table(path, schema or {}, columns=[*names, "v", "u"], engine=way)
+
+
+def cases() -> list[Any]:
+    """Ways and roles; Spark takes long, and has but one role outside of the slow tests."""
+    roles = ["a value", "a filter", "a group", "an id", "not asked about"]
+    found = [(way, role) for way in WAYS for role in roles]
+    slow = [pytest.mark.slow]
+    return [
+        pytest.param(*each, marks=slow if each[0] == "spark" and each[1] != "a value" else [])
+        for each in found
+    ]
+
+
+@pytest.mark.parametrize(("way", "role"), cases())
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_stored_value_decides_what_is_told_of_a_file(form, way, role, capfd):
+    if way == "spark":
+        SPARK.session()  # it writes to the terminal when it starts
+    names = filed(form, way)
+    assert {"string", "timestamp ms", "decimal128 beyond its digits"} <= {*names}
+    ids = [name for name in names if name in IDS]
+
+    def ask(hostile):
+        return ROLES[role](opened(form, way, names, hostile=hostile), names, ids)
+
+    assert_same(*(outcome(capfd, lambda hostile=hostile: ask(hostile)) for hostile in (True, False)))
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("form", FORMATS)
+def test_text_of_a_file_that_is_not_utf_8_is_what_it_is_in_a_table(form, way, listed):
+    schema = {"string": sf.Field(categories=("a", "", "b"))} if listed else None
+    answers = []
+    for native in (records(["string"], hostile=True), opened(form, way, ["string"], schema)):
+        data = sf.Dataset(native, unit="row", neighbours="add-remove")
+        about = {"column": "string", "categories": ("a", "", "b"), "other": True}
+        found = sf.Session(data, budget=MANY).answer(sf.Histogram(budget=MANY, **about))
+        answers.append([round(value) for value in found.value])
+    assert answers[0] == answers[1] == [1, 1, 0, 5]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("form", FORMATS)
+def test_ids_of_a_file_that_are_not_utf_8_are_told_apart(form, way):
+    data = sf.Dataset(opened(form, way, ["string"]), unit="string", rows_per_unit=1, neighbours="add-remove")
+    found = sf.Session(data, budget=MANY).answer(sf.Count(budget=MANY, column="v"))
+    assert round(found.value) == len(BYTES)
 
 
 # --- the same numbers -----------------------------------------------------------------------------
@@ -458,7 +548,7 @@ NUMBERS = [
     Fraction(10) ** 400,
     np.float32("nan"),
 ]
-FAR = np.array([-(2**63) + 1, 2**63 - 1, -(2**63), 0])
+FARTHEST = np.array([-(2**63) + 1, 2**63 - 1, -(2**63), 0])
 ZEROS = np.zeros(4, dtype=np.int64)
 OBJECTS: dict[str, tuple[Any, Any]] = {
     "NumPy objects": (objects(ODD), objects(WORDS)),
@@ -476,13 +566,13 @@ OBJECTS: dict[str, tuple[Any, Any]] = {
     "pandas Float64": tuple(pd.Series(each).astype("Float64") for each in _patterns("float64")),
     "NumPy longdouble": (np.array(["1e4000", "-1e4000", "nan"], np.longdouble), np.zeros(3, np.longdouble)),
     **{
-        f"NumPy datetime64[{unit}]": (FAR.view(f"M8[{unit}]"), ZEROS.view(f"M8[{unit}]"))
+        f"NumPy datetime64[{unit}]": (FARTHEST.view(f"M8[{unit}]"), ZEROS.view(f"M8[{unit}]"))
         for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
     },
     **{
         f"pandas datetime64[{unit}, {zone}]": tuple(
             pd.Series(each.view(f"M8[{unit}]")).dt.tz_localize("UTC").dt.tz_convert(zone)
-            for each in (FAR, ZEROS)
+            for each in (FARTHEST, ZEROS)
         )
         for unit in ("s", "us", "ns")
         for zone in ("UTC", "Europe/Paris")

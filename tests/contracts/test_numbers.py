@@ -95,6 +95,7 @@ GIVEN: dict[Any, dict[str, Any]] = {
         "step": 1,
         "n_hint": 100,
         "interval_share": HALF,
+        "verify": 0,
     },
     quantile_methods.FromHistogram: {"steps": 100},
     quantile_methods.Interpolated: {"drawn": 100, "subcells": 64},

@@ -1,5 +1,7 @@
 """How often a lazy table is read: once for counts and sums (DuckDB: once for each), once for refinements."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from tests.contracts.engines import BUDGET, SCHEMA, WHERE, people
@@ -74,6 +76,13 @@ def test_all_refinements_take_one_pass_more(engine):
 @pytest.mark.parametrize("engine", COUNTED)
 def test_numbers_of_values_that_are_counted_first_take_one_pass_more(engine):
     assert 1 < passes(engine, SIMPLE + QUANTILES + COUNTED_FIRST) <= 3 + MORE.get(engine, 0)
+
+
+@pytest.mark.parametrize("engine", COUNTED)
+def test_counts_that_verify_all_quantiles_take_at_most_one_pass_more(engine):
+    verified = [replace(each, query=replace(each.query, verify="auto")) for each in QUANTILES]
+    without = passes(engine, SIMPLE + QUANTILES)
+    assert passes(engine, SIMPLE + verified) <= without + 1
 
 
 @pytest.mark.parametrize("engine", COUNTED)

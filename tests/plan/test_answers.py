@@ -196,6 +196,16 @@ def test_the_example_previews_as_a_table():
     assert "in each of 3 groups, 2,000 rows *" in lines[3]
 
 
+def test_a_preview_says_which_part_verifies_and_how_wide_intervals_will_be():
+    plan = asking(one_of_each("quantiles that are verified"), one_of_each("median"))
+    foreseen = preview(plan)
+    verified, plain = foreseen.queries
+    assert (verified.divided, plain.divided) == ("a third of the budget verifies the intervals", "")
+    assert "; verified intervals about " in verified.accuracy
+    assert f"  {verified.name}: {verified.divided}" in str(foreseen).splitlines()
+    assert [query["divided"] for query in foreseen.to_dict()["queries"]] == [verified.divided, ""]
+
+
 def test_nothing_is_read_or_written_by_a_check_or_a_preview(tmp_path):
     file = tmp_path / "plan.toml"
     file.write_text(GOOD)

@@ -287,6 +287,48 @@ WRONG = {
         "queries.2.interval_share",
         "0.99",
     ),
+    "a part of words that verifies": (
+        ('interval_share = "auto"', 'verify = "some"'),
+        54,
+        "queries.2.verify",
+        "must be a number from 0 to 0.99 or 'auto'",
+    ),
+    "all of the budget that verifies": (
+        ('interval_share = "auto"', "verify = 1"),
+        54,
+        "queries.2.verify",
+        "0.99",
+    ),
+    "less than nothing that verifies": (
+        ('interval_share = "auto"', "verify = -0.1"),
+        54,
+        "queries.2.verify",
+        "0.99",
+    ),
+    "no number that verifies": (
+        ('interval_share = "auto"', "verify = nan"),
+        54,
+        "queries.2.verify",
+        "must be a finite number",
+    ),
+    "a tiny part that verifies": (
+        ('interval_share = "auto"', "verify = 0.001"),
+        54,
+        "queries.2.verify",
+        "0.01",
+    ),
+    "a tree that is verified": (
+        ('interval_share = "auto"', 'method = "tree"\nverify = 0.2'),
+        55,
+        "queries.2.verify",
+        "its counts tell the interval",
+    ),
+    "a part that verifies and outer orders": (
+        ('interval_share = "auto"', "interval_share = 0.1\nverify = 0.2"),
+        55,
+        "queries.2.verify",
+        "with an interval_share",
+    ),
     "a condition on no column": (
         ('region = "north", sal', 'regoin = "north", sal'),
         51,

@@ -23,6 +23,7 @@ from sfumato.laws.chain import Chain
 from sfumato.laws.coins import exp_bounds
 from sfumato.laws.graded import Graded
 from sfumato.laws.grades import Grades, grades
+from sfumato.mechanisms import LaplaceMechanism, Sensitivity, additive
 from sfumato.privacy import ZCDP, PureDP
 from sfumato.quantile_methods import (
     FromHistogram,
@@ -36,6 +37,7 @@ from sfumato.quantile_methods import (
 from sfumato.quantile_methods import method as purchases
 from sfumato.quantile_methods.node import Node, Target
 from sfumato.quantile_methods.recursive import Branch, RecursiveLaw, branches
+from sfumato.quantile_methods.verified import CellsLaw, Verified, VerifiedLaw
 
 
 def pair(
@@ -205,6 +207,64 @@ def a_record_across_the_median() -> None:
     assert loss.holds, f"loss {loss.amount:.6g} of {loss.charged}"
 
 
+def verifying(name: str, new: Any) -> Callable[[], AbstractContextManager[Any]]:
+    """Verification with one of its rules replaced; what was derived by the other is forgotten."""
+
+    @contextmanager
+    def defect() -> Any:
+        kept = [Verified.own, Verified.noise, Verified.positions]
+        try:
+            for each in kept:
+                each.cache_clear()
+            with patch.object(Verified, name, new):
+                yield
+        finally:
+            for each in kept:
+                each.cache_clear()
+
+    return defect
+
+
+def half_the_noise(method: Verified, facts: Any) -> Any:
+    moved = 2 if facts.replaces else 1
+    sensitivity = Sensitivity(l1=moved, l2_squared=moved, coordinates=moved)
+    noise = additive(method._whole(facts).share(method.share), sensitivity, "auto")
+    if isinstance(noise, LaplaceMechanism):
+        return LaplaceMechanism(sensitivity=noise.sensitivity, scale=noise.scale / 2)
+    return replace(noise, sigma_squared=noise.sigma_squared / 4)
+
+
+def noise_for_one_cell(method: Verified, facts: Any) -> Any:
+    """As if a replaced record left a cell and entered none."""
+    return additive(method._whole(facts).share(method.share), Sensitivity.scalar(1), "auto")
+
+
+def whole_budget_for_the_quantiles(method: Verified, facts: Any) -> Any:
+    return replace(facts, budget=method._whole(facts), bits=facts.resolution)
+
+
+def law_with_thresholds_at_true_ranks(method: Verified, view: Any, facts: Any) -> Any:
+    """Thresholds where the data's own quantiles are, which would be the best places."""
+
+    class AtRanks(VerifiedLaw):
+        def after(self, drawn: Any) -> Any:
+            number = len(method.positions(facts))
+            size = view[1].size
+            wanted = [max(math.ceil(Fraction(i + 1, number + 1) * size), 1) for i in range(number)]
+            cells = tuple(int(view[1].positions(rank, rank)[0]) if size else 0 for rank in wanted)
+            below = view[1].below_cells(np.array(cells, dtype=np.int64))
+            counts = np.diff(np.concatenate([[0], below, [size]]))
+            return CellsLaw(cells, method.noise(facts).law(counts))
+
+    return AtRanks(method.method.law(view[0], method.own(facts)), view[1], method, facts)
+
+
+def verified(relation: str, **others: Any) -> Callable[[], None]:
+    """The exact audit of quantiles and counts together; most of the budget counts."""
+    given = {"bounds": (0, 2), "n_hint": 4, "verify": Fraction(3, 4), "neighbours": relation, **others}
+    return small(size=3, cells=3, method=Joint(subcells=1), probs=THIRDS, **given)
+
+
 ROOT_DOWN = purchases.root_down
 MEDIAN, THIRDS, QUARTILES, TAILS = ORDERS[0], ORDERS[3], ORDERS[4], ORDERS[5]
 RECURSIVE = Recursive(subcells=1)
@@ -302,5 +362,20 @@ QUANTILE_MUTANTS: dict[str, Mutant] = {
     ),
     "whole counts against a target that moves": Mutant(
         replaced(crossings.Scan, "law", law_on_whole_counts), one_more_record_before_the_end
+    ),
+    "half the noise on counts that verify": Mutant(
+        verifying("noise", half_the_noise), verified("add-remove")
+    ),
+    "half the noise on counts that verify, under a rho": Mutant(
+        verifying("noise", half_the_noise), verified("substitution", budget=ZCDP(0.1))
+    ),
+    "counts that verify with the noise of one cell under substitution": Mutant(
+        verifying("noise", noise_for_one_cell), verified("substitution")
+    ),
+    "the share that verifies is not taken from the quantiles": Mutant(
+        verifying("own", whole_budget_for_the_quantiles), verified("substitution", nulls="lower")
+    ),
+    "thresholds that verify at the true ranks": Mutant(
+        verifying("law", law_with_thresholds_at_true_ranks), verified("add-remove", nulls="lower")
     ),
 }

@@ -256,7 +256,8 @@ NAMES = [
 
 
 def test_the_mutants_are_those_that_are_written_here():
-    assert list(QUANTILE_MUTANTS) == NAMES
+    # Those of verification are tested beside its audit.
+    assert [name for name in QUANTILE_MUTANTS if "verif" not in name] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

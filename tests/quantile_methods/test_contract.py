@@ -15,7 +15,6 @@ from tests.quantile_methods.cases import BUDGETS, ENTRIES, NULLS, ORDERS, RELATI
 import sfumato as sf
 from sfumato.data.admission import admit
 from sfumato.data.field import Field
-from sfumato.grid import MAX_CELLS
 from sfumato.laws import SeededBits
 from sfumato.ledger import MemoryLedger
 from sfumato.privacy import ZCDP, Amount, ApproxDP, PureDP
@@ -317,8 +316,8 @@ def test_integers_are_their_own_grid_and_reals_get_what_the_budget_can_search(me
     )
     assert few.facts.grid.step == whole.facts.grid.step == 1
     assert few.facts.grid.cells == whole.facts.grid.cells == 101
-    assert real.facts.grid.cells == 2**12
-    assert many.facts.grid.cells == MAX_CELLS
+    assert real.facts.grid.cells == 200_001
+    assert many.facts.grid.cells == 2 * 10**9 + 1
     coarse = bound(
         ask(method, step=5, bounds=(0, 100), neighbours=None, n_hint=9), np.arange(9), "substitution"
     )

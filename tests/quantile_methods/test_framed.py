@@ -19,8 +19,8 @@ from tests.quantile_methods.cases import RELATIONS, Line, ask, fine_query, law_o
 
 import sfumato as sf
 from sfumato.audit import compare, worst_case
-from sfumato.audit.compare import listing
 from sfumato.audit.exact import least_cost, loss_of
+from sfumato.audit.listings import listing
 from sfumato.audit.pairs import neighbouring_pairs
 from sfumato.data.admission import admit
 from sfumato.laws import Joint as Product

@@ -26,7 +26,6 @@ from sfumato.quantile_methods import (
     Quantiles,
     Recursive,
     Single,
-    Tree,
     read_query,
 )
 from sfumato.quantile_methods.auto import choose
@@ -56,37 +55,13 @@ def test_one_order_is_answered_by_one_draw():
 def test_several_orders_are_answered_jointly_where_there_are_enough_values():
     many = bound(ask("auto", DECILES, bounds=(0, 100), nulls="lower"), "substitution")
     assert many.chosen.name == "joint"
-    few = bound(ask("auto", DECILES, bounds=(0, 100), nulls="lower"), "substitution", VALUES[:40])
+    few = bound(ask("auto", DECILES, bounds=(0, 100), step=None, nulls="lower"), "substitution", VALUES[:40])
     assert few.chosen == Interpolated()
     assert "chosen for" in few.described
     # The rule is on public facts: a hint counts where the number of rows is private.
-    assert bound(ask("auto", DECILES, n_hint=40), "add-remove").chosen == Interpolated()
-    assert bound(ask("auto", DECILES, n_hint=10**6), "add-remove").chosen.name == "joint"
-
-
-@given(st.integers(1, 10**7), st.integers(2, 60), st.sampled_from([F(1, 100), F(1), F(10)]))
-def test_the_choice_changes_once_as_rows_grow(rows, count, epsilon):
-    orders = tuple(F(i, count + 1) for i in range(1, count + 1))
-    query = ask("auto", orders, n_hint=rows, neighbours="add-remove", budget=PureDP(epsilon))
-    name, why = choose(query.facts)
-    assert name in ("joint", "tree" if count >= 10 else "interpolated")
-    assert why
-    if name == "joint":
-        assert choose(replace(query.facts, size=rows * 2))[0] == "joint"
-
-
-def test_many_orders_are_counted_or_halved():
-    many = tuple(F(i, 501) for i in range(1, 501))
-    assert bound(ask("auto", many, bounds=(0, 1000), step=1, n_hint=10**6), "add-remove").chosen == Tree()
-    fine = bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=10**6), "add-remove")
-    assert fine.chosen == Recursive()
-    few = bound(ask("auto", many, bounds=(0, 1), step=F(1, 2**20), n_hint=1000), "add-remove")
-    assert few.chosen == Interpolated()
-    # So few values have few points, unless a step says otherwise.
-    assert bound(ask("auto", many, bounds=(0, 1), step=None, n_hint=1000), "add-remove").chosen == Tree()
-    # The counts of a tree leave nothing to spend on an interval.
-    share = replace(ask("auto", many, bounds=(0, 1), step=None, n_hint=1000), interval_share="auto")
-    assert bound(share, "add-remove").chosen.method == Interpolated()
+    hinted = ask("auto", DECILES, bounds=(0, 100), step=None)
+    assert bound(replace(hinted, n_hint=40), "add-remove").chosen == Interpolated()
+    assert bound(replace(hinted, n_hint=10**6), "add-remove").chosen.name == "joint"
 
 
 # --- interpolation --------------------------------------------------------------------------------
@@ -100,6 +75,19 @@ def test_orders_that_are_not_drawn_lie_on_the_lines_between():
     assert query.chosen.brackets((20, 50, 80), query.facts)[:3] == [(0, 21), (20, 21), (20, 51)]
     alone = ask(Interpolated(drawn=1, subcells=1), orders, bounds=(0, 100), rows=9)
     assert alone.value((40,)).tolist() == [8, 16, 24, 32, 40, 52, 64, 76, 88]
+
+
+def test_orders_that_are_drawn_are_on_the_grid_of_all_orders():
+    # Fewer orders would have a finer grid: the answers were a quarter of the values for these facts.
+    orders = tuple(F(i, 200) for i in range(1, 200))
+    values = np.random.default_rng(3).random(30_000)
+    for drawn in (None, 20):
+        query = bound(
+            ask(Interpolated(drawn=drawn), orders, bounds=(0, 1), step=None), "substitution", values
+        )
+        assert query.chosen.chosen(query.facts).grid == query.facts.grid
+        answers = query.value(raw(law_of(query, values).sample(SeededBits(4))))
+        assert np.abs(answers * 200 - np.arange(1, 200)).mean() < 1
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
@@ -194,7 +182,7 @@ def test_a_count_that_no_law_gives_is_impossible():
 
 
 def test_a_hint_saves_the_count():
-    hinted = bound(ask("auto", DECILES, n_hint=4000), "add-remove")
+    hinted = bound(ask("auto", DECILES, bounds=(0, 100), step=None, n_hint=4000), "add-remove")
     assert hinted._counted is None
     assert len(raw(hinted.law(hinted.look(admit(VALUES))).sample(SeededBits(4)))) == 9
 
@@ -213,7 +201,7 @@ def test_the_radius_of_inverse_sensitivity_follows_from_the_number_of_values():
     query = bound(
         ask(InverseSensitivity(radius=None), bounds=(0, 100), step=None, nulls="lower"), "substitution"
     )
-    assert query.chosen.reach(query.facts) == 2**32 // (1000 * len(VALUES))
+    assert query.chosen.reach(query.facts) == 2 * 10**9 // (1000 * len(VALUES))
     private = bound(ask(InverseSensitivity(radius=None), bounds=(0, 100), step=None), "add-remove")
     assert private._counted is not None
 

@@ -1,6 +1,6 @@
 """Intervals told by how far apart released quantiles are: the rule, its limits, and how often it holds.
 
-benchmarks/coverage.py is the full campaign; here are 200 releases of each kind of data.
+benchmarks/interval_widths.py is the full campaign; here are 200 releases of each kind of data.
 """
 
 import math
@@ -27,6 +27,7 @@ from sfumato.quantile_methods.method import sampling_ranks
 from sfumato.quantile_methods.spacing import (
     ANY_DATA,
     LEAST_TOLD,
+    SLOPES,
     Slopes,
     ends,
     known_orders,
@@ -304,6 +305,75 @@ def test_a_tree_keeps_its_own_interval():
     assert any("holds on any data" in note for note in release.notes)
 
 
+# --- by name --------------------------------------------------------------------------------------
+
+
+def test_slopes_by_name_are_what_they_are_without_it(release):
+    for confidence in (0.5, 0.95):
+        assert np.array_equal(release.interval(confidence), release.interval(confidence, scenario=SLOPES))
+        wide = release.population_interval(confidence, scenario=SLOPES)
+        assert np.array_equal(release.population_interval(confidence), wide)
+
+
+@pytest.mark.parametrize("make", [median, deciles], ids=["median", "deciles"])
+@pytest.mark.parametrize("facts", [{}, {"neighbours": "add-remove"}], ids=["public", "counted"])
+def test_a_verified_release_has_slopes_of_what_was_drawn(make, facts):
+    release = make(interval_share=0, verify="auto", **facts)
+    method, known, outcome = release.query._settled(release.outcome)
+    inner, own, drawn = method.method, method.own(known), release.outcome[1 if facts else 0 :]
+    drawn = drawn[: -method.counted(known)]
+    assert outcome[: len(drawn)] == drawn
+    values = np.array([float(value) for value in inner.answers(drawn, own)])
+    reach = spacing.widths(inner, own, drawn, 0.95, population=False)
+    expected = ends(values, reach, own, 0.95, on_points=False)
+    found = release.interval(0.95, scenario=SLOPES)
+    assert np.array_equal(np.reshape(found, (2, -1)), expected)
+    wide = release.population_interval(0.95, scenario=SLOPES)
+    assert np.all(np.atleast_1d(width(found)) < np.atleast_1d(width(wide)))
+
+
+def test_where_slopes_tell_nothing_they_are_refused_in_plain_words():
+    many = sf.quantiles(VALUES, np.linspace(0.1, 0.9, 200), bounds=(0, 100), epsilon=100, nulls="lower")
+    refused = {
+        "one quantile cannot tell": median(interval_share=0),
+        "so few values": deciles(VALUES[:20]),
+        "tells its own interval": deciles(method="tree", step=1),
+        "no bounds": deciles(bounds=None, method="unbounded"),
+        "more than 128 quantiles": many,
+        "nothing is known of the number": deciles(method="independent", neighbours="add-remove"),
+    }
+    for words, release in refused.items():
+        for ask_for in (release.interval, release.population_interval):
+            with pytest.raises(sf.NotSupported, match=f"slopes tells nothing here: .*{words}"):
+                ask_for(scenario=SLOPES)
+    with pytest.raises(sf.NotSupported, match="takes no scenario"):
+        sf.count(VALUES, epsilon=1).interval(scenario=SLOPES)
+    release, endless = median(), patch.object(spacing, "_needed", lambda *others: np.array([np.inf]))
+    with endless, pytest.raises(sf.NotSupported, match="so few values"):
+        release.interval(scenario=SLOPES)
+
+
+def test_a_verified_release_says_so_and_which_values_were_moved():
+    # A draw between two heaps is moved to one of them.
+    heaps = np.repeat([20.0, 90.0], [520, 480])
+    ended = {
+        median: "; the value was drawn outside of it and moved into it",
+        deciles: "; {} of 9 values were drawn outside of theirs and moved into them",
+    }
+    said = set()
+    for seed in range(20):
+        for make, words in ended.items():
+            release = make(heaps, seed, interval_share=0, verify="auto")
+            method, facts, own = release.query._settled(release.outcome)
+            drawn = method.method.answers(own[: -method.counted(facts)], method.own(facts))
+            moved = sum(a != b for a, b in zip(drawn, method.answers(own, facts), strict=True))
+            sentence = "the interval is verified by counts and holds on any data"
+            assert release.notes[-1] == sentence + (words.format(moved) if moved else "")
+            said.add((make, bool(moved)))
+    assert len(said) == 4, said
+    assert not any("verified" in note for note in deciles().notes)
+
+
 # --- under a scenario -----------------------------------------------------------------------------
 
 
@@ -325,7 +395,7 @@ def test_a_scenario_says_how_such_data_are_spread():
     assert width(alone[0].interval(scenario=narrow)) < width(found[0]) / 3
 
 
-@pytest.mark.parametrize("scenario", ["normal", "Any data", 3, (0.5,)], ids=str)
+@pytest.mark.parametrize("scenario", ["normal", "Any data", "Slopes", 3, (0.5,)], ids=str)
 def test_what_is_no_scenario_is_refused(scenario):
     for ask_for in (median().interval, deciles().population_interval):
         with pytest.raises(sf.InvalidParameter, match="scenario"):
@@ -490,7 +560,7 @@ def campaign(name, n, orders):
 @pytest.mark.parametrize("n", [1000, 5000])
 def test_intervals_hold_as_often_as_they_say(n, orders):
     noticed = set()
-    # Many values or orders take the longest: one law of each kind is enough, and `make coverage` takes all.
+    # Many values or orders take the longest: one law of each kind is enough, and `make widths` takes all.
     names = FAMILIES if n == 1000 and len(orders) == 1 else SOME
     for name in names:
         runs = campaign(name, n, orders)

@@ -166,6 +166,16 @@ def test_what_seeded_bits_drew_is_marked_as_not_private():
     assert "must not be published" in html(asked_of(people(200), asked, bits=SeededBits(1)))
 
 
+def test_verified_intervals_are_said_with_their_part_of_the_cost_and_what_was_foreseen():
+    asked = sf.Quantiles(column="salary", budget=PURE(1), probs=(0.25, 0.5), verify="auto")
+    for by in ((), ("team",)):
+        said = words(html(asked_of(people(2000), [Question(query=asked, by=by, name="verified")])))
+        assert "a third of the rest verifies the intervals" in said
+        assert re.search(r"foreseen ?verified intervals about [\d,]+( to [\d,]+)? ranks wide", said)
+        assert "the interval is verified by counts and holds on any data" in said
+    assert "verified" not in words(page())
+
+
 def test_a_note_of_all_groups_is_said_once_and_that_of_one_names_it():
     result = salaries().results[1]
     # Noise that makes rows where there are none is rare, and leaves no such note: the outcome without noise.

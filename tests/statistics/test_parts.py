@@ -397,7 +397,8 @@ def test_a_count_first_is_scaled_with_what_follows():
     # What follows the count is what a hint of the same size gets, which the audits above list.
     hinted = Quantiles(budget=PureDP(1 - SHARE), probs=(0.1, 0.9), n_hint=50)
     hinted = hinted.bind(COLUMN, FIELD, "add-remove", Part(4))
-    assert query._counted.settled(50) == hinted.facts
+    # A tree that is known before the data scales its noise for all rows at once.
+    assert query._counted.settled(50) == replace(hinted.facts, several=None)
 
 
 def test_the_size_of_a_part_is_not_taken_from_the_table():

@@ -29,6 +29,9 @@ class Accuracy:
         monte_carlo_ranks: the same for the largest of `ranks`.
         scenario: what was assumed about the data, in words; None if nothing.
         any_data: for quantiles, the number of ranks that holds on any data, for all orders together.
+        interval_ranks: for each quantile whose interval counts verify, about how many ranks wide that is on
+            average, where neighbouring values differ alike; None for others.
+        interval_widths: the same in value, under a scenario.
         notes: what a reader should know.
 
     Guarantee:
@@ -55,6 +58,8 @@ class Accuracy:
     monte_carlo_ranks: float = 0.0
     scenario: str | None = None
     any_data: float | None = None
+    interval_ranks: tuple[float, ...] | None = None
+    interval_widths: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -87,7 +92,17 @@ class Accuracy:
         about += ", ± one standard error" * bool(spread)
         bound = self.any_data if self.scenario is not None else None
         beside = "" if bound is None else f"; on any data {_ranks(bound, 0)}{together}"
-        return f"within {' and '.join(parts)} ({known}{about}{beside})"
+        wide = f"; {self.verified}" if self.verified else ""
+        return f"within {' and '.join(parts)} ({known}{about}{beside}){wide}"
+
+    @property
+    def verified(self) -> str:
+        """About how wide intervals are that counts verify, in words; nothing where they do not."""
+        if self.interval_ranks is None:
+            return ""
+        wide = f"{_about(self.interval_ranks)} ranks"
+        wide += "" if self.interval_widths is None else f" and {_about(self.interval_widths)} in value"
+        return f"verified interval{'s' * (len(self.labels) > 1)} about {wide} wide"
 
     def __str__(self) -> str:
         return "\n".join([f"{self._title()}: {self.within}", *(f"  note: {note}" for note in self.notes)])
@@ -129,6 +144,12 @@ def _ranks(ranks: float, error: float) -> str:
     if math.isinf(ranks):
         return "any number of ranks"
     return f"{_off(ranks, error)} ranks"
+
+
+def _about(widths: tuple[float, ...]) -> str:
+    """The narrowest and the widest, to two digits."""
+    least, most = (readable(float(f"{end:.2g}")) for end in (min(widths), max(widths)))
+    return least if least == most else f"{least} to {most}"
 
 
 def _off(error: float, uncertainty: float) -> str:

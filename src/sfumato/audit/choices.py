@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit import listed
-from sfumato.audit.compare import Listing, cells_of
+from sfumato.audit.compare import cells_of
 from sfumato.audit.exact import Loss, WorstCase
+from sfumato.audit.listings import Listing
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Floats
 from sfumato.mechanisms import (

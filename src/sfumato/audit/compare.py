@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from sfumato.audit import divergence, listed
+from sfumato.audit.adaptive import adaptive_part
 from sfumato.audit.coordinates import MOST_OUTCOMES, changed_coordinates, is_noise, moved
 from sfumato.audit.divergence import Between, Cells, Known, Noise, Sandwich
 from sfumato.audit.listed import Pair, Ratios
+from sfumato.audit.listings import Listing, cells, listing
 from sfumato.audit.ordered import chain_part, recursive_part
 from sfumato.checks import Number, exact, shown
 from sfumato.errors import InvalidParameter, NotSupported
@@ -28,6 +30,7 @@ from sfumato.quantile_methods.independent import NodesLaw
 from sfumato.quantile_methods.joint import JointLaw
 from sfumato.quantile_methods.node import Node
 from sfumato.quantile_methods.recursive import RecursiveLaw
+from sfumato.quantile_methods.verified import VerifiedLaw
 
 # Products of so few cells are one list, which takes less time than part by part.
 FEW_CELLS = 1 << 12
@@ -194,7 +197,7 @@ def compare(left: Law, right: Law) -> Comparison:
     Args:
         left, right: laws of the same kind: noise around centers, clamped or not, vectors and tuples of it;
             weighted choices and runs of points; first crossings, transcripts and selections; quantiles of any
-            method.
+            method, and those that counts verify.
 
     Raises:
         NotSupported: a law whose outcomes can be neither listed nor taken apart.
@@ -220,35 +223,9 @@ def part(left: Any, right: Any) -> Sandwich:
         return recursive_part(left, right)
     if isinstance(left, Transcripts) and isinstance(right, Transcripts) and left.mechanism.answer_noise:
         return _numbered(left, right)
+    if isinstance(left, VerifiedLaw) and isinstance(right, VerifiedLaw):
+        return adaptive_part(left, right)
     return cells(listing(left), listing(right))
-
-
-class Listing(NamedTuple):
-    """Every outcome of a law and its log probability."""
-
-    outcomes: Sequence[Any]
-    logs: Floats
-
-
-def listing(law: Any) -> Listing:
-    """A law whose outcomes can be listed."""
-    outcomes = _outcomes(law)
-    if outcomes is None:
-        raise NotSupported(f"a law of type {type(law).__name__} cannot be audited yet")
-    if isinstance(outcomes, np.ndarray):
-        return Listing(tuple(outcomes.tolist()), np.asarray(law.logpmf(outcomes), dtype=np.float64))
-    found = tuple(outcomes)
-    return Listing(found, np.array([law.logpmf(outcome) for outcome in found], dtype=np.float64))
-
-
-def cells(left: Listing, right: Listing) -> Cells:
-    """Two lists as one, on the outcomes of either."""
-    if left.outcomes == right.outcomes:
-        return Cells(Pair(left.logs, right.logs), left.outcomes)
-    one, other = (dict(zip(each.outcomes, each.logs, strict=True)) for each in (left, right))
-    outcomes = tuple(dict.fromkeys((*one, *other)))
-    logs = (np.array([law.get(outcome, -math.inf) for outcome in outcomes]) for law in (one, other))
-    return Cells(Pair(*logs), outcomes)
 
 
 def cells_of(left: Listing, right: Listing) -> Comparison:
@@ -258,29 +235,11 @@ def cells_of(left: Listing, right: Listing) -> Comparison:
 
 def is_listed(law: Any) -> bool:
     """Whether a law is compared outcome by outcome."""
-    if isinstance(law, NodesLaw | FramedLaw):
+    if isinstance(law, NodesLaw | FramedLaw | VerifiedLaw):
         return False
     long = isinstance(law, JointLaw | RecursiveLaw | ScansLaw) and law.count > MOST_OUTCOMES
     numbered = isinstance(law, Transcripts) and law.mechanism.answer_noise is not None
     return not long and not numbered and hasattr(law, "outcomes")
-
-
-def _outcomes(law: Any) -> Iterable[Any] | None:
-    found: Iterable[Any]
-    if isinstance(law, Point):
-        return (law.value,)
-    if isinstance(law, Transcripts):
-        count, found = 2.0 ** len(law.values), law.patterns()
-    elif hasattr(law, "outcomes"):
-        count, found = law.count, law.outcomes()
-    else:
-        return None
-    if count > MOST_OUTCOMES:
-        raise NotSupported(
-            f"an audit lists up to {MOST_OUTCOMES:,} outcomes, and here there are more: use a larger step, "
-            "fewer orders, or a method with fewer subcells"
-        )
-    return found
 
 
 class _Runs(NamedTuple):

@@ -7,9 +7,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, cast
 
-from sfumato.audit.compare import Comparison, Listing, cells_of, compare, is_listed, listing
+from sfumato.audit.compare import Comparison, cells_of, compare, is_listed
 from sfumato.audit.coordinates import comparison_key
 from sfumato.audit.divergence import FINER
+from sfumato.audit.listings import Listing, listing
 from sfumato.audit.pairs import Mechanism, column, neighbouring_pairs, neighbouring_values, universe
 from sfumato.checks import shown, whole
 from sfumato.data.admission import admit

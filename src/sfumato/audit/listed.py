@@ -19,6 +19,8 @@ _GRID: Floats = np.concatenate([[1e-6], np.geomspace(1e-4, 1e3, 120)])
 _TABLE = 1 << 20
 # Below this exponents are so small that the sum is taken of what it differs from 1 by.
 _NEAR_ONE = 0.1
+# Log ratios that agree in so many decimals are the same.
+_SAME_RATIO = 12
 
 
 class Pair(NamedTuple):
@@ -202,6 +204,16 @@ def split(p: Floats, q: Floats, least: Floats, most: Floats) -> Pair:
 def product(one: Pair, other: Pair) -> Pair:
     """Two independent parts as one list of cells."""
     return Pair(*(np.add.outer(a, b).ravel() for a, b in zip(one, other, strict=True)))
+
+
+def gathered(pair: Pair) -> Pair:
+    """One cell for all that have the same log ratio, up to rounding: no divergence changes by it."""
+    kept = np.isfinite(pair.left) | np.isfinite(pair.right)
+    ratios = np.round(pair.losses[kept], _SAME_RATIO)
+    order = np.argsort(ratios, kind="stable")
+    ratios = ratios[order]
+    starts = np.flatnonzero(np.append(True, ratios[1:] != ratios[:-1])) if ratios.size else order
+    return Pair(*(np.logaddexp.reduceat(side[kept][order], starts) for side in pair))
 
 
 class Ladder(NamedTuple):

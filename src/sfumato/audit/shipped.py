@@ -92,6 +92,8 @@ QUANTILE_RULES: tuple[tuple[Budget, NullRule], ...] = (
 )
 MEDIAN, TAIL = (Fraction(1, 2),), (Fraction(9, 10),)
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+# What is audited with the counts that verify it too: one order, which has a frame then, and several.
+VERIFIED = (("single", MEDIAN), ("joint", QUARTILES), ("recursive", QUARTILES))
 # Records and the upper bound of their integers, for one order and for several.
 _SHAPES = ((3, 2), (3, 2))
 _OTHER_SHAPES = {
@@ -203,6 +205,9 @@ def _quantiles(quick: bool) -> Iterator[Target]:
                 if name == "single" and orders == MEDIAN and not options:
                     framed = replace(query, interval_share=Fraction(1, 5))
                     yield _target("quantiles", name, f"{detail}, interval share 1/5", framed, size, top + 1)
+                if (name, orders) in VERIFIED and options == METHOD_OPTIONS[name][0]:
+                    counted = replace(query, verify=Fraction(1, 4))
+                    yield _target("quantiles", name, f"{detail}, verify 1/4", counted, size, top + 1)
 
 
 def _asked(name: str, quick: bool) -> Iterator[tuple[dict[str, Any], tuple[Fraction, ...]]]:

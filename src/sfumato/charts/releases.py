@@ -10,7 +10,7 @@ from sfumato.charts.numbers import bars_with_errors, ribbon, values_with_interva
 from sfumato.data.moments import written
 from sfumato.errors import NotSupported
 from sfumato.grid import as_edges
-from sfumato.release import Release, printable, rounded
+from sfumato.release import SLOPES, Release, printable, rounded
 
 _LONGEST = 36
 _LINE = 92
@@ -110,9 +110,9 @@ def _subtitle(release: Release, confidence: float, simultaneous: bool, scenario:
     shape = "bar" if release.query.name != "quantiles" or not several else "ribbon"
     lines = [f"{shape}: {100 * float(confidence):.6g} % interval for the value in the data{each}"]
     if scenario is not None:
-        known = (
-            f"assumed about the data: {scenario.words}" if hasattr(scenario, "words") else "holds on any data"
-        )
+        assumed = "as spread as released neighbours are" if scenario == SLOPES else None
+        assumed = getattr(scenario, "words", assumed)
+        known = "holds on any data" if assumed is None else f"assumed about the data: {assumed}"
         lines += textwrap.wrap(printable(known), _LINE)
     elif release.query.name == "quantiles":
         # What the interval of quantiles rests on is no detail.

@@ -105,6 +105,9 @@ def preview(
         accuracy = Text(f"{query.accuracy}{each}{guessed}")
         made.add_row(Text(printable(query.name)), in_symbols(query.cost, console), accuracy)
     console.print(made)
+    for query in found.queries:
+        if query.divided:
+            console.print(Text(f"{printable(query.name)}: {query.divided}"), soft_wrap=True)
     price, budget = in_symbols(found.price, console), in_symbols(found.budget, console)
     console.print(f"\nAll together cost {price} of {budget}, by {found.composition}.", soft_wrap=True)
     if found.factor > 1:

@@ -125,6 +125,12 @@ class Dataset:
         if most is None:
             raise InvalidParameter("rows_per_unit must be given with an id column, got rows_per_unit=None")
         self.column(unit).require("integer", "real", "text", hint="; an id column needs one of these")
+        if not self._table.tells_apart(unit):
+            # People whose ids are not listed would share the rows of one, and each could sway all of them.
+            raise InvalidParameter(
+                f"unit must name a column of ids as they are stored, got unit={shown(unit)}, which was read "
+                "from a file with declared categories, so that all other ids are one: read it without them"
+            )
         return whole("rows_per_unit", most, least=1, most=MAX_ROWS_PER_UNIT)
 
     def _derive(self, derived: object) -> dict[str, Expression]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sfumato.data.file_arrow import arrow_dataset
 from sfumato.data.file_cells import (
     ABOVE,
     BELOW,
@@ -23,6 +24,8 @@ from sfumato.data.file_listing import Piece
 from sfumato.data.file_polars import PolarsScanner
 from sfumato.data.file_scans import Lines, Wanted, place
 from sfumato.data.file_types import FileKind
+from sfumato.data.series import sound_places
+from sfumato.data.stored_types import duckdb_decimal
 from sfumato.errors import MissingExtra
 
 _TYPES = {"integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN", "text": "VARCHAR"}
@@ -57,6 +60,42 @@ class _PolarsBatches:
             raise FileFault(self._form.pieces[0].source.shown, "changed")
 
 
+class _SoundBatches:
+    """A dataset of Arrow files with dictionaries, whenever a relation is read.
+
+    DuckDB looks codes up wherever they point, also behind the dictionary, which can end the process.
+    """
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        import pyarrow as pa
+
+        types = [_sound_type(field.type) for field in self._found.schema]
+        schema = pa.schema(list(zip(self._found.schema.names, types, strict=True)))
+        batches = (
+            pa.RecordBatch.from_arrays(list(map(_sound, batch.columns)), schema=schema)
+            for batch in self._found.to_batches()
+        )
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__()
+
+
+def _sound_type(dtype: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.dictionary(pa.int64(), dtype.value_type) if pa.types.is_dictionary(dtype) else dtype
+
+
+def _sound(array: Any) -> Any:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        return array
+    places = sound_places(array).cast(pa.int64())
+    return pa.DictionaryArray.from_arrays(places, array.dictionary)
+
+
 class DuckdbScanner:
     """Scans by DuckDB."""
 
@@ -81,15 +120,9 @@ class DuckdbScanner:
         return self._base.from_arrow(_PolarsBatches(form))
 
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
-        if pieces[0].source.holds == "arrow":
-            # The dataset is read again, batch by batch, whenever the relation is.
-            import pyarrow as pa
-            from pyarrow import dataset
-
-            found = dataset.dataset([piece.source.path for piece in pieces], format="ipc")
-            fields = [found.schema.field(each.place) for each in wanted]
-            # DuckDB takes its time over columns that nobody needs, if there are many.
-            return self._base.from_arrow(found.replace_schema(pa.schema(fields)))
+        if pieces[0].source.holds == "arrow" or any(each.is_text or each.is_millis for each in wanted):
+            # DuckDB's reader of Parquet fails for some values of these types.
+            return self._by_arrow(pieces, wanted, folder)
         options = f"hive_partitioning = {str(folder is not None).lower()}"
         if folder is not None:
             options += ", hive_types_autocast = false"
@@ -98,10 +131,32 @@ class DuckdbScanner:
         patterns = ", ".join(_text(_literal(piece)) for piece in pieces)
         return self._base.sql(f"select {needed} from read_parquet([{patterns}], {options})")
 
+    def _by_arrow(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
+        """A dataset of PyArrow, which is read again, batch by batch, whenever the relation is."""
+        import pyarrow as pa
+        from pyarrow import dataset
+
+        keys = pa.schema([] if folder is None else [(name, pa.string()) for name, _ in pieces[0].keys])
+        options: dict[str, Any] = {}
+        if folder is not None:
+            options = {"partitioning": dataset.HivePartitioning(keys), "partition_base_dir": folder}
+        listed = [each.place for each in wanted if each.is_text and each.listed]
+        paths = [piece.source.path for piece in pieces]
+        stored = arrow_dataset(paths, pieces[0].source.holds, listed, **options).schema
+        fields = [_arrow_field(stored.field(each.place), each) for each in wanted]
+        # DuckDB takes its time over columns that nobody needs, if there are many.
+        options["schema"] = pa.schema([*fields, *keys])
+        found = arrow_dataset(paths, pieces[0].source.holds, listed, **options)
+        if pieces[0].source.holds == "arrow" and any(map(pa.types.is_dictionary, found.schema.types)):
+            return self._base.from_arrow(_SoundBatches(found))
+        return self._base.from_arrow(found)
+
     def read(self, frame: Any, wanted: Sequence[Wanted], said: Mapping[str, str | None]) -> Any:
         made = []
         for each in wanted:
             cell = _identifier(each.place)
+            if each.scale is not None:
+                cell = duckdb_decimal(cell, each.stored.precision, each.scale)
             if each.place in said:
                 cell = f"{_text(said[each.place])}::varchar"
             if each.how == "cell":
@@ -125,6 +180,16 @@ class DuckdbScanner:
     def empty(self, wanted: Sequence[Wanted]) -> Any:
         nulls = ", ".join(f"null::{_TYPES[each.kind]} as {_identifier(each.name)}" for each in wanted)
         return self._base.sql(f"select {nulls} where false")
+
+
+def _arrow_field(field: Any, wanted: Wanted) -> Any:
+    """A column of a dataset, of a type of which DuckDB takes every value."""
+    import pyarrow as pa
+
+    if wanted.is_millis and pa.types.is_timestamp(field.type):
+        # Of an instant DuckDB would make microseconds. Without a zone it is the same number.
+        return pa.field(field.name, pa.timestamp(field.type.unit))
+    return pa.field(field.name, pa.float32()) if pa.types.is_float16(field.type) else field
 
 
 def _text(value: str | None) -> str:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from sfumato.data.field import Field
 from sfumato.data.file_bytes import Header, csv_header, csv_rows
@@ -97,7 +97,7 @@ def lazy_stored(listing: Listing, fields: Mapping[str, Field], engine: EngineNam
 def _any(piece: Piece) -> list[Wanted]:
     name, dtype = next(iter(file_types(piece.source).items()))
     kind = stored_kind(dtype) or "text"
-    return [Wanted(name, name, kind, "keep" if kind in ("date", "datetime") else "cast")]
+    return [Wanted(name, name, kind, "keep" if kind in ("date", "datetime") else "cast", dtype)]
 
 
 def _stored(piece: Piece, name: str, stored: Any, first: Any, field: Field) -> Wanted:
@@ -110,8 +110,9 @@ def _stored(piece: Piece, name: str, stored: Any, first: Any, field: Field) -> W
     if stored == pl.Null:
         return Wanted(name, name, kind, "null")
     if kind in ("date", "datetime"):
-        return Wanted(name, name, kind, "zoned" if getattr(stored, "time_zone", None) else "keep")
-    return Wanted(name, name, kind, "keep" if kind == "integer" and is_wide(stored) else "cast")
+        return Wanted(name, name, kind, "zoned" if getattr(stored, "time_zone", None) else "keep", stored)
+    how: Literal["keep", "cast"] = "keep" if kind == "integer" and is_wide(stored) else "cast"
+    return Wanted(name, name, kind, how, stored, listed=field.categories is not None)
 
 
 def _require_few(listing: Listing, count: int) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.data.field import Field
+from sfumato.data.file_arrow import ArrowBatches
 from sfumato.data.file_bytes import Source, require_distinct
 from sfumato.data.file_faults import Fault, FileFault, fault_of, no_such_column, stored_otherwise
+from sfumato.data.file_listing import Piece
 from sfumato.data.file_types import FileKind, collected, declared_kind, final_type, sorted_out, stored_kind
 
 if TYPE_CHECKING:
@@ -67,10 +69,26 @@ def read_stored(source: Source, fields: Mapping[str, Field]) -> "dict[str, pl.Se
         if name not in types:
             raise no_such_column(source.shown, name, tuple(types))
         chosen.append(_as_declared(source.shown, name, types[name], field))
+    # Polars is the faster reader. What it refuses for one text, PyArrow reads; both read the same values.
     table = collected(_scan(source).select(chosen))
+    if table is None:
+        table = collected(_by_pyarrow(source, types, fields).select(chosen))
     if table is None:
         raise damage(source)
     return {name: table[name] for name in fields}
+
+
+def _by_pyarrow(
+    source: Source, types: "Mapping[str, pl.DataType]", fields: Mapping[str, Field]
+) -> "pl.LazyFrame":
+    """The columns of these names, by a reader that refuses none for a text that is not UTF-8."""
+    texts = {name for name in fields if stored_kind(types[name]) == "text"}
+    listed = tuple(name for name in fields if name in texts and fields[name].categories)
+    batches = ArrowBatches(
+        (Piece(source.shown, source),), {name: types[name] for name in fields}, frozenset(texts), listed
+    )
+    found: pl.LazyFrame = batches.frame() if batches.is_needed else _scan(source)
+    return found
 
 
 def kind_as_declared(shown: str, name: str, stored: "pl.DataType", field: Field) -> FileKind:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sfumato.data.file_arrow import ArrowBatches
 from sfumato.data.file_cells import (
     ABOVE,
     AROUND,
@@ -19,6 +20,7 @@ from sfumato.data.file_cells import (
     TRUE,
 )
 from sfumato.data.file_listing import Piece
+from sfumato.data.file_parquet import file_types
 from sfumato.data.file_scans import Lines, Wanted, place
 from sfumato.data.file_types import FileKind, polars_types
 
@@ -44,6 +46,15 @@ class PolarsScanner:
     def stored(self, pieces: Sequence[Piece], wanted: Sequence[Wanted], folder: str | None) -> Any:
         import polars as pl
 
+        batches = ArrowBatches(
+            tuple(pieces),
+            _types(pieces[0], wanted),
+            frozenset(each.place for each in wanted if each.is_text),
+            tuple(each.place for each in wanted if each.is_text and each.listed),
+            keyed=folder is not None,
+        )
+        if batches.is_needed:
+            return batches.frame()
         paths: list[Any] = [piece.source.path for piece in pieces]
         if pieces[0].source.holds == "arrow":
             return pl.concat([pl.scan_ipc(path, glob=False, hive_partitioning=False) for path in paths])
@@ -136,3 +147,8 @@ def cell_wrong(cell: "pl.Expr", kind: FileKind) -> "pl.Expr":
         return pl.lit(False)
     blank = cell.is_in(["", NULL]) if kind == "boolean" else cell.str.contains(BLANK)
     return cell.is_not_null() & ~blank & cell_value(cell, kind).is_null()
+
+
+def _types(piece: Piece, wanted: Sequence[Wanted]) -> "dict[str, pl.DataType]":
+    found = file_types(piece.source)
+    return {each.place: found[each.place] for each in wanted}

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from sfumato.data.file_bytes import Header
 from sfumato.data.file_faults import FileFault
 from sfumato.data.file_listing import Piece
-from sfumato.data.file_types import FileKind
+from sfumato.data.file_types import EXACT_DIGITS, FileKind
 from sfumato.data.warning_filters import all_warnings
 from sfumato.errors import SfumatoError
 
@@ -20,13 +20,33 @@ class Wanted:
     """A column of a table: its name, where a scan has it, its kind, and how it is to be read.
 
     Cells are text and read by the grammar of CSV; stored values are cast, or kept if they are wide integers
-    or dates, in a time zone or not, or all null.
+    or dates, in a time zone or not, or all null. Of stored values the type in Polars is known, and whether
+    they are text of declared categories.
     """
 
     name: str
     place: str
     kind: FileKind
     how: Literal["cell", "cast", "keep", "zoned", "null"]
+    stored: Any = None
+    listed: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether text is stored, which need not be UTF-8."""
+        return self.kind == "text" and self.how == "cast"
+
+    @property
+    def is_millis(self) -> bool:
+        """Whether 64 bits may not hold the microseconds of what is stored."""
+        return self.kind == "datetime" and getattr(self.stored, "time_unit", "") == "ms"
+
+    @property
+    def scale(self) -> int | None:
+        """How many digits of a stored decimal are a fraction, if it may have more than 64 bits."""
+        digits = getattr(self.stored, "precision", None)
+        long = self.kind == "real" and digits is not None and digits > EXACT_DIGITS
+        return int(self.stored.scale) if long else None
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
 }
+# The most milliseconds of which 64 bits hold the microseconds, and the largest decimal.
+_MILLIS = (2**63 - 1) // 1000
+_TOP = 10**38 - 1
 # What Hadoop takes for a pattern.
 _MARKS = re.compile(r"[*?\[\]{}\\^]")
 
@@ -117,15 +120,15 @@ class SparkScanner:
         if pieces[0].source.holds == "arrow":
             return self._arrow(pieces, wanted)
         paths, reader = _paths(pieces), self._session.read
-        if folder is not None:
-            from pyspark.sql.types import StringType
-
-            schema = self._session.read.parquet(paths[0]).schema
-            for name, _ in pieces[0].keys:
+        raw = {each.place: each for each in wanted if each.is_millis or each.scale is not None}
+        if folder is not None or raw:
+            schema = _by_bits(self._session.read.parquet(paths[0]).schema, raw)
+            for name, _ in pieces[0].keys if folder is not None else ():
                 # Told to be text, a key is not guessed to be a number.
-                schema = schema.add(name, StringType())
-            reader = reader.schema(schema).option("basePath", folder)
-        return reader.parquet(*paths)
+                schema = schema.add(name, "string")
+            reader = reader.schema(schema)
+        found = (reader if folder is None else reader.option("basePath", folder)).parquet(*paths)
+        return found.withColumns({name: _of_bits(each) for name, each in raw.items()}) if raw else found
 
     def _arrow(self, pieces: Sequence[Piece], wanted: Sequence[Wanted]) -> Any:
         """Arrow files batch by batch, in the Python of the executors, which must see the same paths."""
@@ -134,7 +137,27 @@ class SparkScanner:
         # A function inside a function is sent as it is: executors need pyarrow, and not this package.
         def batches(listed: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
+            import pyarrow.compute as pc
             from pyarrow import ipc
+
+            # The casts of Arrow raise for what the wider type does not hold.
+            def plain(column: Any) -> Any:
+                if pa.types.is_dictionary(column.type):
+                    places = column.indices.cast(pa.int64(), safe=False)
+                    known = pc.and_(pc.greater_equal(places, 0), pc.less(places, len(column.dictionary)))
+                    return column.dictionary.take(pc.if_else(known, places, None))
+                unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "us")
+                if unit == "us":
+                    return column
+                ticks = column.cast(pa.int64())
+                if unit == "ns":
+                    whole = pc.divide(ticks, 1000)
+                    # Rounded down, where the quotient of Arrow is rounded to zero.
+                    return pc.subtract(whole, pc.greater(pc.multiply(whole, 1000), ticks).cast(pa.int64()))
+                each = 1000 if unit == "ms" else 10**6
+                most = (2**63 - 1) // each
+                above = pc.max_element_wise(ticks, -most, skip_nulls=False)
+                return pc.multiply(pc.min_element_wise(above, most, skip_nulls=False), each)
 
             types = {"integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
             types |= {"date": pa.date32(), "datetime": pa.timestamp("us"), "zoned": pa.timestamp("us", "UTC")}
@@ -148,7 +171,7 @@ class SparkScanner:
                                 wide = types["zoned" if how == "zoned" else kind]
                                 if how == "keep" and kind == "integer":
                                     wide = pa.decimal128(20, 0)
-                                made.append(batch.column(name).cast(wide))
+                                made.append(plain(batch.column(name)).cast(wide))
                             yield pa.RecordBatch.from_arrays(made, names=[name for name, _, _ in columns])
 
         from pyspark.sql.types import StructType
@@ -199,6 +222,41 @@ class SparkScanner:
         for each in wanted:
             schema = schema.add(each.name, _TYPES[each.kind])
         return self._session.createDataFrame([], schema)
+
+
+def _by_bits(schema: Any, raw: Mapping[str, Wanted]) -> Any:
+    """The schema of a Parquet file in which some columns are what they are stored as.
+
+    Spark's reader fails for milliseconds of which 64 bits do not hold the microseconds, and for decimals with
+    more digits than they declare.
+    """
+    from pyspark.sql.types import StructType
+
+    found = StructType()
+    for each in schema:
+        bits = "long" if each.name in raw and raw[each.name].is_millis else "binary"
+        found = found.add(each.name, bits if each.name in raw else each.dataType, each.nullable)
+    return found
+
+
+def _of_bits(wanted: Wanted) -> Any:
+    """Datetimes of 64-bit milliseconds, or the nearest that there are; reals of the bytes of decimals."""
+    from pyspark.sql import functions
+
+    name = _backticks(wanted.place)
+    if wanted.is_millis:
+        near = f"greatest(least({name}, {_MILLIS}), -{_MILLIS})"
+        if wanted.how == "zoned":
+            return functions.expr(f"timestamp_micros({near} * 1000)")
+        return functions.expr(f"timestamp_ntz'1970-01-01' + {near} * interval '0.001' second")
+    # Two halves of 64 bits, the upper one signed. Text is read to the nearest float64.
+    digits = f"lpad(hex({name}), 32, if(hex({name}) < '8', '0', 'F'))"
+    upper = f"cast(conv(left({digits}, 16), 16, -10) as decimal(38, 0))"
+    lower = f"cast(conv(right({digits}, 16), 16, 10) as decimal(38, 0))"
+    whole = f"try_add(try_multiply({upper}, {2**64}), {lower})"
+    top = f"if({upper} < 0, -{_TOP}, {_TOP})"
+    held = f"if({name} is null, null, coalesce({whole}, {top}))"
+    return functions.expr(f"cast(concat(cast({held} as string), 'E-{wanted.scale}') as double)")
 
 
 def _header_repeats(form: Lines) -> int:

@@ -41,6 +41,12 @@ def enumerated(field: Field) -> "tuple[str, pl.Enum]":
     return other, pl.Enum([*words, other])
 
 
+def is_sorted_out(dtype: Any) -> bool:
+    """Whether a type, of Polars or of narwhals, is that of declared categories with a word for all others."""
+    words = [*dtype.categories] if type(dtype).__name__ == "Enum" else []
+    return bool(words) and words[-1].rstrip("*") == OTHER
+
+
 def sorted_out(column: "pl.Expr", field: Field) -> "pl.Expr":
     """Text as declared categories, one byte a row where they are few; other text is one more."""
     import polars as pl
@@ -94,5 +100,7 @@ def collected(scan: "pl.LazyFrame") -> "pl.DataFrame | None":
 
     try:
         return scan.collect(engine="streaming")
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
+    except MemoryError:
+        raise
+    except (Exception, pl.exceptions.PanicException):  # PyArrow has errors of its own
         return None

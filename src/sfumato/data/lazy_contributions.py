@@ -224,6 +224,12 @@ class _DuckDB:
     def text(self, column: str, dtype: Any) -> str:
         return f"cast({self.name(column)} as varchar)"
 
+    def apart(self, column: str, dtype: Any) -> str:
+        import narwhals as nw
+
+        # By its bytes: DuckDB takes some texts that are not UTF-8 for one when it sorts them.
+        return f"encode({self.name(column)})" if dtype == nw.String else self.name(column)
+
     def length(self, text: str) -> str:
         return f"strlen({text})"
 
@@ -248,6 +254,9 @@ class _Spark:
             # As local time two instants of an hour that is repeated in autumn would be one text.
             return f"cast(unix_micros({self.name(column)}) as string)"
         return f"cast({self.name(column)} as string)"
+
+    def apart(self, column: str, dtype: Any) -> str:
+        return self.name(column)
 
     def length(self, text: str) -> str:
         return f"cast(octet_length({text}) as string)"
@@ -275,7 +284,7 @@ def _by_sql(
     groups: bool,
 ) -> Any:
     """SHA-256 with the key as its first block, of texts of which none begins another."""
-    secret, by = key.hex(), f"partition by {dialect.name(unit)}"
+    secret, by = key.hex(), f"partition by {dialect.apart(unit, dtypes.get(unit))}"
     parts = [f"'{secret}r'"]
     for column in content:
         text = dialect.text(column, dtypes[column])

@@ -13,6 +13,7 @@ from sfumato.data.column import Column
 from sfumato.data.conditions import ColumnRef, Condition
 from sfumato.data.engines import engine_name, guarded
 from sfumato.data.expressions import Expression
+from sfumato.data.file_types import is_sorted_out
 from sfumato.data.found_keys import key_or_null, lazy_found_keys
 from sfumato.data.groups import Key
 from sfumato.data.lazy_column import LazyColumn
@@ -62,6 +63,10 @@ class LazySource:
     def bound(self, ids: str, rows: int, groups: int | None) -> None:
         """Keep at most so many rows of every id, in at most so many groups of a question."""
         self._unit, self._groups = (ids, rows), groups
+
+    def tells_apart(self, name: str) -> bool:
+        """Whether a column holds what was stored, and not one word for all that no category lists."""
+        return not is_sorted_out(self._table.dtypes[name])
 
     def derive(self, name: str, expression: Expression) -> None:
         """Add a column that is computed from others."""

@@ -9,6 +9,7 @@ from sfumato.data.column import Column
 from sfumato.data.conditions import ColumnRef, Condition, Filter
 from sfumato.data.expression_values import derived
 from sfumato.data.expressions import Expression
+from sfumato.data.file_types import is_sorted_out
 from sfumato.data.groups import Key
 from sfumato.data.portion import GroupKeys
 from sfumato.data.selection import Selections
@@ -48,6 +49,10 @@ class MemoryTable:
     def bound(self, ids: str, rows: int, groups: int | None) -> None:
         """Keep at most so many rows of every id, in at most so many groups of a question."""
         self._selections = Selections(self.column(ids), rows, groups)
+
+    def tells_apart(self, name: str) -> bool:
+        """Whether a column holds what was stored, and not one word for all that no category lists."""
+        return not is_sorted_out(getattr(self._columns.get(name), "dtype", None))
 
     def derive(self, name: str, expression: Expression) -> None:
         """Add a column that is computed from others."""

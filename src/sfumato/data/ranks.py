@@ -211,3 +211,16 @@ class Ranks:
     def upto(self, point: int) -> int:
         """How many records are at or below a point."""
         return self.below(point + 1)
+
+    def below_cells(self, cells: Ints) -> Ints:
+        """How many records are below the first point of each cell; one past the last counts all."""
+        inside = cells[cells < self.points >> self._bits]
+        if self._shift:
+            wanted = self._wanted.copy()
+            blocks = inside >> self._shift
+            # Nothing is to be sorted in an empty block.
+            wanted[blocks[self._ends[blocks + 1] > self._ends[blocks]]] = True
+            self._sort(wanted)
+        last = self.points >> self._bits
+        found = [self.size if cell >= last else self._of_cell(cell)[0] for cell in cells.tolist()]
+        return np.array(found, dtype=np.int64)

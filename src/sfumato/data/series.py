@@ -203,13 +203,20 @@ def _plain_arrow(array: Any, kind: str) -> Any:
 
 
 def _written_out(array: Any, kind: str) -> Any:
+    return array.dictionary.cast(kind, safe=False).take(sound_places(array))
+
+
+def sound_places(array: Any) -> Any:
+    """The places of a dictionary array of Arrow, null for those that are not in the dictionary.
+
+    Arrow does not check them, and raises when one is looked up.
+    """
     import pyarrow as pa
 
     places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    # Arrow does not check that a place is one of the dictionary, and raises for another: it counts as null.
     sound = array.indices.is_valid().to_numpy(zero_copy_only=False) & (places >= 0)
     sound &= places < len(array.dictionary)
-    return array.dictionary.cast(kind, safe=False).take(pa.array(np.where(sound, places, 0), mask=~sound))
+    return pa.array(np.where(sound, places, 0), mask=~sound)
 
 
 def _dictionary(array: Any) -> Any:

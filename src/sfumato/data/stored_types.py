@@ -157,13 +157,7 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
         unforeseen = f"case when random() < 2 then {column} else 'nan'::{declared} end"
         return f"case when not isnan({unforeseen}) then {column} end"
     if dtype == nw.Decimal:
-        if dtype.precision <= SHORT:
-            return f"cast({column} as double)"
-        digits = "9" * (dtype.precision - dtype.scale) + "." + "9" * dtype.scale
-        top = f"'{digits}'::decimal({dtype.precision}, {dtype.scale})"
-        # A file can hold more digits than it declares, which have no text.
-        held = f"case when {column} > {top} then {top} when {column} < -{top} then -{top} else {column} end"
-        return f"cast(cast({held} as varchar) as double)"
+        return duckdb_decimal(column, dtype.precision, dtype.scale)
     if dtype != nw.Datetime:
         return column
     # Out of a list, of which DuckDB knows no bounds: they would decide how an infinite datetime is read.
@@ -178,6 +172,17 @@ def duckdb_value(column: str, declared: str, dtype: Any) -> str:
     whole = f"coalesce({ticks}, {far})"
     # Rounded down, where the quotient of DuckDB is rounded to zero.
     return whole if dtype.time_unit != "ns" else f"({whole} // 1000 - ({whole} % 1000 < 0)::bigint)"
+
+
+def duckdb_decimal(column: str, precision: int, scale: int) -> str:
+    """A quoted column of decimals of DuckDB as SQL of float64 that no stored value can make fail."""
+    if precision <= SHORT:
+        return f"cast({column} as double)"
+    digits = "9" * (precision - scale) + "." + "9" * scale
+    top = f"'{digits}'::decimal({precision}, {scale})"
+    # A file can hold more digits than it declares, which have no text.
+    held = f"case when {column} > {top} then {top} when {column} < -{top} then -{top} else {column} end"
+    return f"cast(cast({held} as varchar) as double)"
 
 
 def _days(column: "nw.Expr", engine: str) -> "nw.Expr":

@@ -25,6 +25,7 @@ class QuantileOptions(TypedDict, total=False):
     step: Number | None
     n_hint: int | None
     interval_share: Number | Literal["auto"]
+    verify: Number | Literal["auto"]
     nulls: NullRule | None
     weights: None
     bits: Bits | None
@@ -42,6 +43,7 @@ def quantiles(
     step: Number | None = None,
     n_hint: int | None = None,
     interval_share: Number | Literal["auto"] = 0,
+    verify: Number | Literal["auto"] = 0,
     nulls: NullRule | None = None,
     weights: None = None,
     bits: Bits | None = None,
@@ -58,6 +60,7 @@ def quantiles(
         step: the distance between points that can be answered; 1 for integers and very fine for reals.
         n_hint: a guess of the number of rows where that is private.
         interval_share: the part of the budget that makes the interval narrow; "auto" for the best part.
+        verify: the part of the budget that verifies intervals by counts, to hold on any data; or "auto".
         weights: refused, because a record of a large weight could not be hidden.
 
     The other arguments and the errors are those of `sfumato.count`.
@@ -77,6 +80,7 @@ def quantiles(
         step=step,
         n_hint=n_hint,
         interval_share=interval_share,
+        verify=verify,
         nulls=nulls,
         weights=weights,
         bits=bits,
@@ -188,6 +192,7 @@ def _quantiles(
     step: Number | None = None,
     n_hint: int | None = None,
     interval_share: Number | Literal["auto"] = 0,
+    verify: Number | Literal["auto"] = 0,
     nulls: NullRule | None = None,
     weights: None = None,
     bits: Bits | None = None,
@@ -206,6 +211,7 @@ def _quantiles(
         step=step,
         n_hint=n_hint,
         interval_share=interval_share,
+        verify=verify,
         nulls=nulls,
     )
     return answer(values, query, neighbours, bits)

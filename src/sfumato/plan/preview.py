@@ -41,6 +41,7 @@ class QueryPreview:
         rows: the number of rows that the accuracy is told for; None where it does not matter.
         guess: whether these rows are a guess, as for groups.
         described: the mechanism in words.
+        divided: which part of its cost verifies intervals, in words; nothing where none does.
 
     >>> QueryPreview("people", "count", "age", (), (), 1, Amount(), "exact", 0.0, None, None, False, "").cost
     Amount()
@@ -59,6 +60,7 @@ class QueryPreview:
     rows: int | None
     guess: bool
     described: str
+    divided: str = ""
 
     @property
     def in_each(self) -> str:
@@ -81,6 +83,7 @@ class QueryPreview:
             "rows": self.rows,
             "guess": self.guess,
             "described": self.described,
+            "divided": self.divided,
         }
 
 
@@ -123,6 +126,7 @@ class PlanPreview:
         ]
         widths = [max(len(row[i]) for row in rows) for i in range(2)]
         lines += [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+        lines += [f"  {printable(query.name)}: {query.divided}" for query in self.queries if query.divided]
         lines.append(f"  priced by: {self.composition}")
         if self.factor > 1:
             factor = compact(self.factor)
@@ -233,6 +237,7 @@ def _foreseen(plan: Plan, index: int, query: Any, rows: int | None, confidence: 
         rows=n if sized else None,
         guess=guess,
         described=query.described if _describable(query) else "",
+        divided=getattr(query, "divided", "") if _describable(query) else "",
     )
 
 

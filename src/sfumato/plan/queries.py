@@ -40,7 +40,7 @@ _BUDGETS = {
     "ApproxDP": "epsilon and delta",
     "ZCDP": "rho",
 }
-_ORDERS = frozenset({"bounds", "method", "step", "interval_share"})
+_ORDERS = frozenset({"bounds", "method", "step", "interval_share", "verify"})
 
 
 class Kind(NamedTuple):

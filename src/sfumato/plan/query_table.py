@@ -203,6 +203,9 @@ class QueryTable(Table):
     interval_share: IntervalShare | None = Field(
         None, description="The part of this query's budget that makes its interval narrow, or 'auto'."
     )
+    verify: IntervalShare | None = Field(
+        None, description="quantiles: the part of this query's budget that verifies intervals, or 'auto'."
+    )
     probs: Orders | None = Field(None, description="quantiles: the orders, each inside (0, 1).")
     prob: Inside | None = Field(None, description="quantile: the order, inside (0, 1).")
     method: Method | None = Field(None, description="quantiles, most_common: the method and its options.")

@@ -1,7 +1,7 @@
 """The accuracy of quantiles before they are paid for: on any data, or on data like a public scenario."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -20,13 +20,17 @@ from sfumato.errors import InvalidParameter
 from sfumato.grid import Floats, Grid, Ints
 from sfumato.laws import SeededBits
 from sfumato.quantile_methods.counted import CountedLaw
+from sfumato.quantile_methods.foreseen_width import usual_ranks
 from sfumato.quantile_methods.independent import NodesLaw
 from sfumato.quantile_methods.method import Facts
 from sfumato.quantile_methods.node import Node
+from sfumato.quantile_methods.verified import Verified
 from sfumato.query import Outcome, raw
 from sfumato.release import printable
 
 LEAST_SETS, SEVERAL_SETS, MOST_SETS, MOST_VALUES = 8, 40, 64, 6_400_000
+# On how many sets of values, and by how many draws on all of them, the width of verified intervals is told.
+WIDE_SETS, WIDE_DRAWS = 8, 48
 
 
 def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | None) -> Accuracy:
@@ -50,6 +54,7 @@ def foresee(query: Any, n: int | None, confidence: Number, scenario: Scenario | 
         ranks=(worst,) * len(query.probs),
         how="bound",
         any_data=worst,
+        interval_ranks=_interval_ranks(query, rows, level),
         notes=_left_out(query, rows),
     )
     if scenario is None:
@@ -70,6 +75,16 @@ def _left_out(query: Any, rows: int | None) -> tuple[str, ...]:
     facts = _facts(query, rows or 1)
     beyond = query._pick(facts)[0].beyond(facts)
     return (f"the bound on any data has a reserve{beyond}",) if beyond else ()
+
+
+def _interval_ranks(query: Any, rows: int | None, level: float) -> tuple[float, ...] | None:
+    """How wide verified intervals will be; None where none are verified."""
+    facts = _facts(query, rows or 1)
+    method = query._pick(facts)[0]
+    if not isinstance(method, Verified):
+        return None
+    found = dict(zip(query.orders, usual_ranks(method, facts, level), strict=True))
+    return tuple(found[order] for order in query.asked)
 
 
 @lru_cache(maxsize=256)
@@ -94,6 +109,11 @@ def _under(stated: Accuracy, query: Any, rows: int, scenario: Scenario) -> Accur
             "monte_carlo": float(away[errors.argmax()]),
             "monte_carlo_ranks": float(off[ranks.argmax()]),
         }
+    wide = None
+    if stated.interval_ranks is not None:
+        wide = _apart(query, stated.interval_ranks, rows, scenario)
+        if size == rows:
+            wide = _widths(query, size, scenario, sets, level)
     if size < rows:
         errors = np.minimum(errors, _spread(query, ranks / rows, scenario))
         notes.append(f"ranks were found on {size:,} values, which are as good as {rows:,}")
@@ -102,9 +122,29 @@ def _under(stated: Accuracy, query: Any, rows: int, scenario: Scenario) -> Accur
         ranks=tuple(ranks[asked].tolist()),
         errors=tuple(errors[asked].tolist()),
         scenario=scenario.words,
+        interval_widths=wide,
         notes=tuple(notes),
         **uncertain,
     )
+
+
+def _apart(query: Any, ranks: Sequence[float], rows: int, scenario: Scenario) -> tuple[float, ...]:
+    """How far apart values are that are so many ranks apart, around each order."""
+    orders, half = np.array([float(order) for order in query.asked]), np.array(ranks) / (2 * rows)
+    low, high = (scenario.quantile(np.clip(orders + sign * half, 0, 1)) for sign in (-1, 1))
+    return tuple((high - low).tolist())
+
+
+@lru_cache(maxsize=16)
+def _widths(query: Any, size: int, scenario: Scenario, sets: int, level: float) -> tuple[float, ...]:
+    """How wide verified intervals are in value, on average over draws."""
+    bits, found = SeededBits(SEED + 2), []
+    for values in _data(size, scenario, sets)[:WIDE_SETS]:
+        law = query.law(query.look(Likely.of(query.facts, values).column(query)))
+        for _ in range(WIDE_DRAWS // min(sets, WIDE_SETS)):
+            low, high = query.interval(raw(law.sample(bits)), level)
+            found.append(np.atleast_1d(high) - np.atleast_1d(low))
+    return tuple(np.mean(found, axis=0).tolist())
 
 
 def _spread(query: Any, away: Floats, scenario: Scenario) -> Floats:
@@ -211,6 +251,8 @@ COSTS = {
     "tree": (6.0, 0.01, 0.0),
     "histogram": (0.0, 0.2, 0.015),
 }
+# Every order walks past the thresholds of all.
+VERIFIED = 0.05
 GOAL, LEAST_DRAWS, MOST_DRAWS = 1600.0, 100, 1000
 
 
@@ -219,8 +261,11 @@ def _draws(query: Any, size: int) -> int:
     facts = _facts(query, size)
     count = len(query.orders)
     method = query._pick(facts)[0]
-    # A method that also draws outer orders has the one that it frames.
-    least, each, pairs = COSTS.get(getattr(method, "method", method).name, (0.0, 2.5, 0.0))
+    walks = VERIFIED if isinstance(method, Verified) else 0.0
+    while hasattr(method, "method"):
+        method = method.method  # what it verifies, or what it frames with outer orders
+    least, each, pairs = COSTS.get(method.name, (0.0, 2.5, 0.0))
+    pairs += walks
     return int(min(max(GOAL / (least + each * count + pairs * count**2), LEAST_DRAWS), MOST_DRAWS))
 
 

@@ -41,6 +41,15 @@ def checked_share(share: object, method: object) -> Fraction | Literal["auto"]:
     return found
 
 
+def divisible(method: Method, facts: Facts) -> Budget:
+    """The budget of a method, in a currency whose parts add up."""
+    if not isinstance(facts.budget, ApproxDP):
+        return facts.budget
+    if method.terms(facts).pure:
+        return PureDP(facts.budget.epsilon)
+    return ZCDP(zcdp_rho(facts.budget.epsilon, facts.budget.delta))
+
+
 @dataclass(frozen=True, eq=False)
 class FramedLaw:
     """The outcome of a method, followed by the two outer points, drawn independently."""
@@ -122,12 +131,7 @@ class Framed:
         return replace(facts, budget=budget, orders=self.outer_orders(facts), bits=None)
 
     def _whole(self, facts: Facts) -> Budget:
-        """The budget, in a currency whose parts add up."""
-        if not isinstance(facts.budget, ApproxDP):
-            return facts.budget
-        if self.method.terms(facts).pure:
-            return PureDP(facts.budget.epsilon)
-        return ZCDP(zcdp_rho(facts.budget.epsilon, facts.budget.delta))
+        return divisible(self.method, facts)
 
     def outer_orders(self, facts: Facts) -> Orders:
         """One order below the first and one above the last, at most half of what is left there."""

@@ -55,7 +55,9 @@ class Interpolated(Joint):
         # Evenly, and as far from both ends as from each other: an order with few values beyond it would go
         # astray on wide bounds.
         places = sorted({round(Fraction(i * (count + 1), most + 1)) - 1 for i in range(1, most + 1)})
-        return replace(facts, orders=tuple(facts.orders[place] for place in places))
+        # The grid is that of all orders: fewer of them would have a finer one, on which the data are not.
+        drawn = tuple(facts.orders[place] for place in places)
+        return replace(facts, orders=drawn, bits=facts.resolution)
 
     def check(self, facts: Facts) -> None:
         """Refuse a budget so small that rounding would be a large part of it."""
@@ -107,14 +109,14 @@ class Interpolated(Joint):
         return f"{super().words(chosen)}, and straight lines between them"
 
 
-def informative(facts: Facts) -> int:
-    """The largest number m of orders with epsilon n / (4 (m + 1)) >= 5 log(m + 1), at least 1.
+def informative(facts: Facts, most: int = MOST_DRAWN) -> int:
+    """The largest number m of orders with epsilon n / (4 (m + 1)) >= 5 log(m + 1), from 1 to `most`.
 
     The left side is the log weight that a joint draw loses when it misplaces all records between two of m
     evenly chosen orders; the right side is what chance brings about. benchmarks/quantile_errors.py tests 5.
     """
     exponent = float(facts.buy(1).range) * facts.known_size / 4
     count = 1
-    while count < MOST_DRAWN and exponent >= 5 * (count + 2) * math.log(count + 2):
+    while count < most and exponent >= 5 * (count + 2) * math.log(count + 2):
         count += 1
     return count

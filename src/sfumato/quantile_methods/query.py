@@ -23,6 +23,7 @@ from sfumato.laws.grades import MAX_PARTS
 from sfumato.privacy import ApproxDP, Budget, Event, Neighbours, PureDP, for_changes, per_change
 from sfumato.quantile_methods.auto import choose, most_in_tree
 from sfumato.quantile_methods.counted import Counted
+from sfumato.quantile_methods.foreseen_width import part_words
 from sfumato.quantile_methods.framed import Framed, checked_share
 from sfumato.quantile_methods.method import (
     MAX_ORDERS,
@@ -39,12 +40,15 @@ from sfumato.quantile_methods.spacing import (
     ends,
     interval_words,
     scenario_widths,
+    slope_widths,
     spaced,
+    unverified,
     widths,
 )
 from sfumato.quantile_methods.tree import Tree
+from sfumato.quantile_methods.verified import Verified, checked_verify, resolved, verified, verified_rest
 from sfumato.query import Answer, Cost, Interval, Outcome
-from sfumato.release import ANY_DATA
+from sfumato.release import ANY_DATA, SLOPES
 from sfumato.statistics.statistic import checked_bounds, strength
 from sfumato.statistics.sum import Bounded
 
@@ -61,18 +65,21 @@ class Quantiles(Bounded):
         probs: orders inside (0, 1), in any order, repeated or not; fractions with denominators up to 100,000.
         method: a method such as `Recursive()`, its name, or "auto" for the best by public facts.
         step: the distance of the points that can be answered; unless given, that of the schema, else 1 for
-            integer columns, and for real ones as fine as the budget can search, from 2**12 to 2**32 points.
+            integer columns, and for real ones a round number, with as many points as the budget can search,
+            from about 2**18 to 2**32.
         n_hint: a public guess of the number of rows where it is private; without one, methods that need the
             number spend a twentieth of the budget on it.
         scalar: whether the one order asked for is answered as a number and not as an array.
         interval_share: the part of the budget that is spent on two outer orders, which make the interval
             narrow; 0 for none, "auto" for the part that serves most data best.
+        verify: the part of the budget that counts the values around the answers, so that the interval holds
+            on any data; 0 for none, "auto" for the part that serves best.
         on_points: whether the values are points of the grid, as integers are; a session finds out.
 
     >>> from sfumato.privacy import PureDP
     >>> query = Quantiles(probs=(0.5,), budget=PureDP(1), bounds=(0, 1), neighbours="add-remove")
     >>> query.cost, query.rank_error(0.95)
-    (PureDP(epsilon=1.0), 26)
+    (PureDP(epsilon=1.0), 25)
     """
 
     name: ClassVar[str] = "quantiles"
@@ -84,6 +91,7 @@ class Quantiles(Bounded):
     n_hint: int | None = None
     scalar: bool = False
     interval_share: Number | Literal["auto"] = 0
+    verify: Number | Literal["auto"] = 0
     on_points: bool = False
     takes_scenario: ClassVar[tuple[str, ...]] = ("interval", "population_interval")
 
@@ -100,6 +108,11 @@ class Quantiles(Bounded):
         if boolean("scalar", self.scalar) and len(self.probs) != 1:
             raise InvalidParameter(f"scalar goes with one order, got scalar={shown(self.scalar)}")
         keep(self, interval_share=checked_share(self.interval_share, self.method))
+        keep(self, verify=checked_verify(self.verify, self.method))
+        if self.verify not in (0, "auto") and self.interval_share:
+            raise InvalidParameter(
+                f"verify must be 0 or 'auto' with an interval_share, got {shown(self.verify)}"
+            )
         boolean("on_points", self.on_points)
 
     def bind(self, column: Column, field: Field, neighbours: Neighbours, part: Part = WHOLE) -> Self:
@@ -150,6 +163,16 @@ class Quantiles(Bounded):
         return cast(Fraction | Literal["auto"], self.interval_share)
 
     @property
+    def _verify(self) -> Fraction | Literal["auto"]:
+        return cast(Fraction | Literal["auto"], self.verify)
+
+    @property
+    def _verifies(self) -> bool:
+        """Whether a part of the budget verifies the answers, unless the method tells its own interval."""
+        told = self.method != "auto" and (hasattr(self.method, "interval") or not self.method.needs_bounds)
+        return bool(self._verify) and not told and not self._share
+
+    @property
     def _finest(self) -> int:
         # Tables of weights have about parts / epsilon entries: tiny budgets get shorter fractions.
         size = strength(self.budget)[1] / self.changed_rows
@@ -190,6 +213,7 @@ class Quantiles(Bounded):
             size=self._known_size,
             size_is_public=self.size_is_public,
             nulls=self.null_rule,
+            on_points=self.on_points,
         )
 
     @property
@@ -200,7 +224,7 @@ class Quantiles(Bounded):
     def _counts_first(self) -> bool:
         """Whether a method needs the number of values, and nothing is known of it."""
         needed = len(self.orders) > 1 if self.method == "auto" else self.method.needs_size
-        return self._known_size is None and (needed or bool(self._share))
+        return self._known_size is None and (needed or bool(self._share) or self._verifies)
 
     @cached_property
     def _counted(self) -> Counted | None:
@@ -217,9 +241,12 @@ class Quantiles(Bounded):
     def _pick(self, facts: Facts) -> tuple[Method, str]:
         method, why = self.method, ""
         if method == "auto":
-            name, reason = choose(facts, tree=not self._share)
+            left = verified_rest(facts, self._verify) if self._verifies else facts
+            name, reason = choose(left, tree=not self._share)
             method, why = METHODS[name](), f", chosen for {reason}"
-        return (Framed(method=method, share=self._share) if self._share else method), why
+        if self._share:
+            return Framed(method=method, share=self._share), why
+        return (verified(method, facts, self._verify) if self._verifies else method), why
 
     @cached_property
     def chosen(self) -> Method:
@@ -334,8 +361,9 @@ class Quantiles(Bounded):
 
         Released quantiles tell how spread the data are between them; with an `interval_share` two outer ones
         tell it beyond them. A tree tells on any data. A `scenario` says how data like these are spread, and
-        "any data" asks for what holds on all of them: between released quantiles that are surely below and
-        above, or the bounds. docs/intervals.md.
+        "any data" asks for what holds on all of them: by counts that verify it, or between released quantiles
+        that are surely below and above, or the bounds. "slopes" asks for that by released neighbours, around
+        what was drawn, also where the interval was verified. docs/intervals.md.
         """
         return self._around(outcome, checked_confidence(confidence), scenario, population=False)
 
@@ -346,7 +374,10 @@ class Quantiles(Bounded):
     def _around(self, outcome: Outcome, level: float, scenario: Any, *, population: bool) -> Interval:
         method, facts, own = self._settled(outcome)
         reach = None
-        if scenario is not None and not (isinstance(scenario, str) and scenario == ANY_DATA):
+        if isinstance(scenario, str) and scenario == SLOPES:
+            method, facts, own = unverified(method, facts, own)
+            reach = slope_widths(method, facts, own, level, population=population)
+        elif scenario is not None and not (isinstance(scenario, str) and scenario == ANY_DATA):
             reach = scenario_widths(self, facts, scenario, level, population=population)
         elif scenario is None and spaced(method, facts):
             reach = widths(method, facts, own, level, population=population)
@@ -372,6 +403,10 @@ class Quantiles(Bounded):
         low, high = (np.array([float(end) for end in side]) for side in zip(*ends, strict=True))
         return (float(low[0]), float(high[0])) if self.scalar else (low, high)
 
+    def taken_size(self, outcome: Outcome) -> int | None:
+        """The number of values that the method went by: public, guessed or counted; None for none."""
+        return self._settled(outcome)[1].size
+
     def _least_size(self, facts: Facts) -> int:
         """The number of values; where it is private, half of what is known about it, which a note says."""
         return facts.known_size // (1 if self.size_is_public else 2) if facts.size is not None else 0
@@ -395,9 +430,26 @@ class Quantiles(Bounded):
         """The mechanism in words, and why it was chosen."""
         if self._counted is not None:
             then = "the method that suits it" if self.method == "auto" else f"the method {self.method.name}"
-            return f"{self._counted.words}; then {then}"
+            return f"{self._counted.words}; then {then}{self._divides}"
         method, why = self._pick(self.facts)
-        return f"{method.words(self.facts)}{why}"
+        return f"{method.words(self.facts)}{why}{self._divides}"
+
+    @property
+    def _divides(self) -> str:
+        return f"; {self.divided}" if self.divided else ""
+
+    @property
+    def divided(self) -> str:
+        """Which part of the budget verifies the intervals, in words; nothing where none does."""
+        if not self._verifies:
+            return ""
+        if self._counted is None:
+            return part_words(self.chosen.share, "the budget") if isinstance(self.chosen, Verified) else ""
+        unless = (
+            self.method == "auto" and len(self.orders) > 1 and bool(most_in_tree(self._counted.settled(1)))
+        )
+        share = resolved(self._counted.facts, self._verify)
+        return part_words(share, "the rest") + ", unless a tree tells them" * unless
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""

@@ -19,14 +19,15 @@ from sfumato.accuracy.scenario import Scenario
 from sfumato.accuracy.simulation import MOST_SIMULATED
 from sfumato.checks import shown
 from sfumato.data.admission import admit
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import Floats
 from sfumato.laws import SeededBits
 from sfumato.quantile_methods.foresight import drawn_errors
 from sfumato.quantile_methods.framed import Framed
 from sfumato.quantile_methods.method import Facts, Method
+from sfumato.quantile_methods.verified import Verified
 from sfumato.query import Outcome, raw
-from sfumato.release import ANY_DATA
+from sfumato.release import ANY_DATA, SLOPES
 
 Ends = tuple[Floats, Floats]
 
@@ -82,6 +83,8 @@ SAFE = 1.0
 LEAST_TOLD = 4
 # How many samples of a population stand for all.
 SAMPLES = 65
+# Why no width is enough on all shapes.
+FEW = "so few values at this budget may be anywhere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,18 +216,66 @@ def spaced(method: Method, facts: Facts) -> bool:
     return facts.buy(1).range * beyond >= LEAST_TOLD
 
 
+def unverified(method: Method, facts: Facts, outcome: Outcome) -> tuple[Method, Facts, Outcome]:
+    """What drew the quantiles, its facts and its part of the outcome, without the counts that verify them."""
+    if not isinstance(method, Verified):
+        return method, facts, outcome
+    return method.method, method.own(facts), outcome[: -method.counted(facts)]
+
+
+def slope_widths(method: Method, facts: Facts, outcome: Outcome, level: float, *, population: bool) -> Floats:
+    """How far each interval by slopes reaches on both sides.
+
+    Raises:
+        NotSupported: released quantiles do not tell how spread the data are.
+    """
+    why = _untold(method, facts)
+    found = None if why else widths(method, facts, outcome, level, population=population)
+    if found is None:
+        raise NotSupported(f"an interval by slopes tells nothing here: {why or FEW}")
+    return found
+
+
+def _untold(method: Method, facts: Facts) -> str:
+    """Why released quantiles do not tell how spread the data are, in words; nothing where they may."""
+    if hasattr(method, "interval"):
+        return f"the method {method.name} tells its own interval"
+    if facts.bounds is None:
+        return "there are no bounds"
+    if facts.size is None:
+        return "nothing is known of the number of values"
+    if len(facts.orders) == 1 and not isinstance(method, Framed):
+        return "one quantile cannot tell how spread the data are"
+    if len(facts.orders) > MOST_ORDERS:
+        return f"there are more than {MOST_ORDERS} quantiles"
+    return "" if spaced(method, facts) else FEW
+
+
 def interval_words(method: Method, facts: Facts, outcome: Outcome) -> str:
     """What the interval of a release rests on, in words."""
     sure = "the interval holds on any data"
+    if isinstance(method, Verified):
+        return f"the interval is verified by counts and holds on any data{_moved(method, facts, outcome)}"
     if facts.bounds is None or facts.size is None or hasattr(method, "interval"):
         return sure
-    if len(facts.orders) == 1 and not isinstance(method, Framed):
-        return f"one quantile cannot tell how spread the data are: {sure}; interval_share='auto' narrows it"
-    if len(facts.orders) > MOST_ORDERS:
-        return f"for more than {MOST_ORDERS} quantiles {sure}"
-    if not spaced(method, facts) or widths(method, facts, outcome, 0.95, population=False) is None:
-        return f"so few values at this budget may be anywhere: {sure}"
-    return "the interval takes the data as spread around a quantile as its neighbours are, without a gap"
+    why = _untold(method, facts)
+    if not why and widths(method, facts, outcome, 0.95, population=False) is None:
+        why = FEW
+    if not why:
+        return "the interval takes the data as spread around a quantile as its neighbours are, without a gap"
+    narrows = "; interval_share='auto' narrows it" if len(facts.orders) == 1 and why != FEW else ""
+    return f"{why}: {sure}{narrows}"
+
+
+def _moved(method: Verified, facts: Facts, outcome: Outcome) -> str:
+    """How many answers were moved into their intervals, in words."""
+    inner, own, drawn = unverified(method, facts, outcome)
+    kept = [a == b for a, b in zip(inner.answers(drawn, own), method.answers(outcome, facts), strict=True)]
+    if all(kept):
+        return ""
+    if len(kept) == 1:
+        return "; the value was drawn outside of it and moved into it"
+    return f"; {kept.count(False)} of {len(kept)} values were drawn outside of theirs and moved into them"
 
 
 def scenario_widths(query: Any, facts: Facts, scenario: Any, level: float, *, population: bool) -> Floats:
@@ -232,7 +283,7 @@ def scenario_widths(query: Any, facts: Facts, scenario: Any, level: float, *, po
     from scipy.special import ndtri
 
     if not isinstance(scenario, Scenario):
-        rule = f"an accuracy.Scenario or {ANY_DATA!r}"
+        rule = f"an accuracy.Scenario, {ANY_DATA!r} or {SLOPES!r}"
         raise InvalidParameter(f"scenario must be {rule}, got scenario={shown(scenario)}")
     size = facts.known_size
     errors = drawn_errors(query, min(size, MOST_SIMULATED), scenario)

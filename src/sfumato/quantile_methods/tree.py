@@ -13,11 +13,20 @@ from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS, Counts
 from sfumato.grid import Floats, Ints, Leaves
 from sfumato.laws import Law
-from sfumato.mechanisms import Additive, GaussianMechanism, Noise, Sensitivity, additive
+from sfumato.mechanisms import (
+    Additive,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Noise,
+    Sensitivity,
+    additive,
+)
 from sfumato.mechanisms.additive import NOISES
 from sfumato.privacy import ZCDP, PureDP
 from sfumato.quantile_methods.method import Facts, Purchase, sampling_ranks
 from sfumato.quantile_methods.tree_consistency import (
+    MAX_BRANCHING,
+    best_branching,
     consistent,
     level_sizes,
     parents_of,
@@ -29,9 +38,8 @@ from sfumato.query import Outcome
 MAX_LEAVES = 2**18
 # Beyond this, leaves that follow the number of values cost more noise than they tell.
 MOST_BY_SIZE = 2**16
-MAX_BRANCHING = 2**10
-# Branchings with the least error of a prefix, for noise that adds up in L1 and in L2 (docs/proofs/tree.md).
-PURE_BRANCHING, CONCENTRATED_BRANCHING = 16, 4
+# Powers of these are the numbers of leaves unless points are fewer, for noise that adds up in L1 and in L2.
+PURE_LEAVES, CONCENTRATED_LEAVES = 16, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +55,11 @@ class Tree:
         All else is post-processing. Proof: docs/proofs/tree.md.
 
     Args:
-        branching: how many children a node has. None: 16 for Laplace noise and 4 for Gaussian noise, the best
-            of 2, 4, 8 and 16 for thousands of leaves.
+        branching: how many children a node has. None: the best for the number of leaves and the noise, such
+            as 16 for Laplace noise on 65,536 leaves and 32 on 1,001.
         leaves: how many parts of the bounds are told apart, at most; never more than points can be answered.
-            None: the smallest power of the branching that is at least the number of values, at most 2**16.
+            None: the smallest power of 16, or of 4 for Gaussian noise, or of the branching, that is at least
+            the number of values, at most 2**16.
         noise: "laplace", "gaussian", or "auto" for the one with the smaller variance.
 
     References:
@@ -200,6 +209,20 @@ class Tree:
         """
         return math.ceil(max(self._edge_error(facts, q, confidence) for q in facts.orders))
 
+    def deviation(self, facts: Facts) -> float:
+        """The standard deviation of an estimated prefix, for the mean variance over the edges.
+
+        For data that are spread evenly, whose share below an edge is the edge's place: then the estimate of
+        all records, where it is private, moves the target along.
+        """
+        mechanism = self._mechanism(facts)
+        if isinstance(mechanism, LaplaceMechanism):
+            each = 2 * mechanism.scale**2
+        else:
+            each = mechanism.sigma_squared
+        spread = prefix_errors(self._leaves(facts).cells, self._branching(facts)).rest.mean()
+        return math.sqrt(float(each) * float(spread))
+
     def beyond(self, facts: Facts) -> str:
         """The rank error leaves nothing out: where leaves hold several points, there is none."""
         return ""
@@ -210,18 +233,21 @@ class Tree:
         noise = self._mechanism(facts).described()
         return f"{noise} on the counts of a tree of {leaves:,} leaves in {depth} levels"
 
+    def _concentrated(self, facts: Facts) -> bool:
+        return isinstance(facts.budget, ZCDP) or self.noise == "gaussian"
+
     def _branching(self, facts: Facts) -> int:
         if self.branching is not None:
             return self.branching
-        concentrated = isinstance(facts.budget, ZCDP) or self.noise == "gaussian"
-        return CONCENTRATED_BRANCHING if concentrated else PURE_BRANCHING
+        return best_branching(self._leaves(facts).cells, concentrated=self._concentrated(facts))
 
     def _leaves(self, facts: Facts) -> Leaves:
         most = self.leaves
         if most is None:
-            most = branching = self._branching(facts)
+            power = CONCENTRATED_LEAVES if self._concentrated(facts) else PURE_LEAVES
+            most = factor = power if self.branching is None else self.branching
             while most < min(facts.known_size, MOST_BY_SIZE):
-                most *= branching
+                most *= factor
         return Leaves.of(facts.grid, min(most, MAX_LEAVES))
 
     def _below_root(self, facts: Facts) -> list[int]:

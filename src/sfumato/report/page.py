@@ -141,7 +141,7 @@ def _section(place: int, result: "Result") -> Section:
         group_notes=tuple(pair for pair in own if _NOISY not in pair[1]),
         method=words.plain(first.method),
         cost=words.cost(result.amount),
-        facts=tuple(_parameters(first)),
+        facts=(*_parameters(first), *_foreseen(first)),
         scalar=scalar,
         found=words.found_words(result.found, result.search),
         other=any(None in key for key, _ in releases),
@@ -203,6 +203,15 @@ def _parameters(release: Release) -> list[tuple[str, str]]:
         told = _listing(value, release.query if dated else None)
         found.append((field.replace("_", " "), words.plain(told)))
     return found
+
+
+def _foreseen(release: Release) -> list[tuple[str, str]]:
+    """What was told of verified intervals before they were paid for."""
+    query: Any = release.query
+    if not getattr(query, "divided", ""):
+        return []
+    told = query.accuracy(query.taken_size(release.outcome)).verified
+    return [("foreseen", told)] if told else []
 
 
 def _listing(value: Any, dates_of: Any = None) -> str:

@@ -20,12 +20,17 @@ def checked_share(share: object) -> Fraction:
     """A share of the budget, 0 or neither tiny nor nearly all; "auto" stands for the best default."""
     if isinstance(share, str) and share == "auto":
         return AUTO
+    return share_of("interval_share", share)
+
+
+def share_of(name: str, share: object) -> Fraction:
+    """A number that is a share of a budget, 0 or neither tiny nor nearly all."""
     if isinstance(share, str):
-        raise InvalidParameter(f"interval_share must be 'auto' or a number, got {shown(share)}")
-    part = exact("interval_share", share)
+        raise InvalidParameter(f"{name} must be 'auto' or a number, got {shown(share)}")
+    part = exact(name, share)
     if part and not LEAST <= part <= 1 - LEAST:
         rule = f"0 or in [{float(LEAST)}, {float(1 - LEAST)}]"
-        raise InvalidParameter(f"interval_share must be {rule}, got interval_share={shown(share)}")
+        raise InvalidParameter(f"{name} must be {rule}, got {name}={shown(share)}")
     return part
 
 
