@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from sfumato.data.file_arrow import arrow_dataset
 from sfumato.data.file_cells import (
     ABOVE,
@@ -61,9 +63,10 @@ class _PolarsBatches:
 
 
 class _SoundBatches:
-    """A dataset of Arrow files with dictionaries, whenever a relation is read.
+    """A dataset of PyArrow with values of which DuckDB reads other memory, whenever a relation is read.
 
-    DuckDB looks codes up wherever they point, also behind the dictionary, which can end the process.
+    DuckDB looks codes up wherever they point, also behind the dictionary, which can end the process. Of a
+    decimal that has more digits than it declares it reads whatever its memory held before.
     """
 
     def __init__(self, found: Any) -> None:
@@ -90,10 +93,41 @@ def _sound_type(dtype: Any) -> Any:
 def _sound(array: Any) -> Any:
     import pyarrow as pa
 
+    if _is_narrowed(array.type):
+        return _within_digits(array)
     if not pa.types.is_dictionary(array.type):
         return array
     places = sound_places(array).cast(pa.int64())
     return pa.DictionaryArray.from_arrays(places, array.dictionary)
+
+
+def _is_narrowed(dtype: Any) -> bool:
+    """Whether DuckDB stores decimals of an Arrow type in fewer bytes than Arrow."""
+    import pyarrow as pa
+
+    if not pa.types.is_decimal(dtype):
+        return False
+    held = next((size for size, digits in ((2, 4), (4, 9), (8, 18)) if dtype.precision <= digits), 16)
+    return bool(dtype.byte_width > held)
+
+
+def _within_digits(array: Any) -> Any:
+    """Decimals of at most 18 digits; those with more become the largest or the least."""
+    import pyarrow as pa
+
+    dtype = array.type
+    valid, data = array.buffers()
+    top = 10**dtype.precision - 1
+    if dtype.byte_width <= 8:
+        stored = np.frombuffer(data, dtype=f"<i{dtype.byte_width}")
+        held = np.clip(stored, -top, top).astype(stored.dtype)
+    else:
+        low, high = np.frombuffer(data, dtype="<i8").reshape(-1, 2).T
+        # The upper half of what 64 bits hold is its sign alone.
+        near = np.where(high == low >> 63, np.clip(low, -top, top), np.where(high < 0, -top, top))
+        held = np.stack([near, near >> 63], axis=1)
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(held))]
+    return pa.Array.from_buffers(dtype, len(array), buffers, -1, array.offset)
 
 
 class DuckdbScanner:
@@ -147,7 +181,9 @@ class DuckdbScanner:
         # DuckDB takes its time over columns that nobody needs, if there are many.
         options["schema"] = pa.schema([*fields, *keys])
         found = arrow_dataset(paths, pieces[0].source.holds, listed, **options)
-        if pieces[0].source.holds == "arrow" and any(map(pa.types.is_dictionary, found.schema.types)):
+        # PyArrow checks the codes of Parquet files itself.
+        coded = pieces[0].source.holds == "arrow" and any(map(pa.types.is_dictionary, found.schema.types))
+        if coded or any(map(_is_narrowed, found.schema.types)):
             return self._base.from_arrow(_SoundBatches(found))
         return self._base.from_arrow(found)
 
