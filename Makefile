@@ -9,7 +9,7 @@ ORACLES_VENV := .venv-oracles
 JOBS ?= 2
 MUTANTS ?= 1000
 CASES ?= 10000
-BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares quantile_speed quantile_errors quantile_grid ledger_speed release_speed lab_speed engine_speed anonymity_speed
+BENCHMARKS ?= samplers counts imports means accuracy_speed interval_shares verified_widths quantile_speed quantile_errors quantile_grid ledger_speed release_speed lab_speed engine_speed anonymity_speed
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -q --disable-pip-version-check

@@ -9,6 +9,7 @@ import argparse
 import itertools
 import math
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -257,6 +258,8 @@ def main() -> None:
         for cell in cells(about, quick=options.quick)
         if not options.only or cell.statistic in options.only
     ]
+    if options.cells:
+        tasks = random.Random(1).sample(tasks, min(options.cells, len(tasks)))
     # Long ones first, so that no process is left with them at the end.
     tasks.sort(key=lambda task: -task.cell.n * max(task.cell.number, 1))
     least: dict[tuple[str, str], dict[tuple[int, float], Measured]] = {}
@@ -307,6 +310,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few shapes and sizes")
     parser.add_argument("--only", nargs="*", choices=[*STATISTICS], help="names of statistics")
     parser.add_argument("--about", nargs="*", choices=[*ABOUT], help="what intervals are about")
+    parser.add_argument(
+        "--cells", type=int, help="how many cells to measure, drawn at random; all unless given"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     return parser.parse_args()
 

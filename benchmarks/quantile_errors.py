@@ -225,6 +225,7 @@ def measure(task: Task) -> Cell | None:
             probs=orders(task.m),
             bounds=family.bounds if bounded else None,
             method=task.method,
+            verify=0,
         )
         points = Quantiles(budget=PureDP(1), probs=(0.5,), bounds=family.bounds, method="single")
         truth = Truth(values, points.bind(column, Field(), "substitution").facts.grid, task.m)
@@ -394,7 +395,8 @@ def robust(n: int, large: int, plan: dict, jobs: int) -> None:
         width = family.bounds[1] - family.bounds[0]
         truth = float(np.median(values))
         far = max(
-            abs(sf.median(values, bounds=family.bounds, epsilon=1).value - truth) / width for _ in range(5)
+            abs(sf.median(values, bounds=family.bounds, epsilon=1, verify=0).value - truth) / width
+            for _ in range(5)
         )
         rows.append((name, f"{far:.1e}", verdict(far <= 1e-5, short=short)))
     title = f"median of {large:,} rows, epsilon 1: the furthest of 5 answers, over the width of the bounds"

@@ -1,13 +1,17 @@
 """Whether `auto` takes the best method for quantiles: mean rank errors over a grid of public facts.
 
-Cells are a neighbour relation, an epsilon, a number of rows n, a number of orders m (i / (m + 1)) and data.
-The rank error of an answer o of order q is the distance of q n to [#{x < o}, #{x <= o}], on the data as they
-are and not on the grid of points; it is averaged over the orders of a draw, and then over the draws. The
-largest error of a draw, averaged over the draws, stands beside it. All methods of a cell see the same data
-sets, so that standard errors are those of the draws.
+Cells are a neighbour relation, an epsilon, a number of rows n, a number of orders m (i / (m + 1)), data, and
+whether the intervals are verified. The rank error of an answer o of order q is the distance of q n to
+[#{x < o}, #{x <= o}], on the data as they are and not on the grid of points; it is averaged over the orders
+of a draw, and then over the draws. The largest error of a draw, averaged over the draws, stands beside it.
+All methods of a cell see the same data sets. A joint draw at a large budget errs nearly alike each time
+that it answers one data set, and otherwise on another, so that there are many data sets and few draws of
+each; standard errors are those of the means of the data sets, and of their differences between two methods.
+The choice of
+`auto` is measured first; others are drawn from until they are surely worse, by four standard errors.
 
 Goal: the mean error of the method that `auto` takes is at most 1.1 times that of the best method, ours or a
-peer's, plus two standard errors of the difference. Under add-remove all our methods get n as a hint. Without
+peer's, plus two standard errors of that difference. Under add-remove all our methods get n as a hint. Without
 one `auto` would spend a twentieth of its budget on n, so its error is judged with 5 % added. Peers are
 calibrated for add-remove and measured there.
 
@@ -29,7 +33,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from timing import finish, show, verdict
@@ -40,6 +44,7 @@ from sfumato.errors import SfumatoError
 from sfumato.laws import default_bits
 from sfumato.privacy import Neighbours, PureDP
 from sfumato.quantile_methods import Quantiles
+from sfumato.quantile_methods.auto import MOST_JOINT, best_by_name
 from sfumato.query import raw
 
 Floats = np.ndarray
@@ -49,13 +54,15 @@ RELATIONS: tuple[Neighbours, ...] = ("substitution", "add-remove")
 EPSILONS = (0.1, 1.0, 5.0)
 SIZES = (300, 10**3, 10**4, 10**5, 10**6)
 COUNTS = (1, 3, 9, 49, 99, 199, 499)
-SEVERAL = ("joint", "interpolated", "recursive", "tree")
+SEVERAL = ("joint", "interpolated", "recursive", "tree", "equi_depth")
 ONE = ("single", "inverse_sensitivity", "joint", "recursive", "tree")
 # Without a hint `auto` spends a twentieth of its budget on the number of values: so its error grows.
 COUNTED = 20 / 19
 SHARE, ERRORS = 0.1, 2
 # The time limit may stop a method before it has drawn this often; the table says where.
 LEAST_DRAWS = 200
+# So many data sets may leave no doubt that a mechanism is worse than the choice.
+LEAST_JUDGED = 4
 
 
 def _heaped(rng: np.random.Generator, n: int) -> Floats:
@@ -83,8 +90,9 @@ class Cell:
     n: int
     m: int
     data: str
+    verify: Literal[0, "auto"] = 0
 
-    def query(self, method: str) -> Quantiles:
+    def query(self, method: Any) -> Quantiles:
         """The query with the facts of this cell."""
         hint = self.n if self.relation == "add-remove" else None
         made = Quantiles(
@@ -93,21 +101,31 @@ class Cell:
             bounds=DATA[self.data][0],
             method=method,
             n_hint=hint,
+            verify=self.verify,
         )
         return made.bind(admit(values_of(self.data, self.n, 0)), Field(), self.relation)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured for a mechanism in a cell."""
+    """What was measured for a mechanism in a cell: mean errors on each data set, and the largest errors."""
 
     cell: Cell
     method: str
     words: str
-    mean: float
-    spread: float
+    means: tuple[float, ...]
     largest: float
     draws: int
+
+    @property
+    def mean(self) -> float:
+        """The mean error."""
+        return statistics.fmean(self.means)
+
+    @property
+    def spread(self) -> float:
+        """Its standard error."""
+        return standard_error(self.means)
 
     def __str__(self) -> str:
         digits = 1 if self.mean < 99.95 else 0
@@ -115,12 +133,27 @@ class Found:
         return f"{self.mean:,.{digits}f} ± {self.spread:.{digits}f}{cut}"
 
 
+def standard_error(values: Sequence[float]) -> float:
+    """The standard error of a mean."""
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+
+
+def beyond(left: Found, right: Found, factor: float) -> tuple[float, float]:
+    """By how much the error of `left` is above `factor` times that of `right`, and its standard error.
+
+    Both saw the same data sets, or one of them saw fewer.
+    """
+    pairs = list(zip(left.means, right.means, strict=False))
+    differences = [a - factor * b for a, b in pairs]
+    return statistics.fmean(differences), standard_error(differences)
+
+
 def orders(m: int) -> list[Fraction]:
     """Evenly spread orders."""
     return [Fraction(i, m + 1) for i in range(1, m + 1)]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def values_of(data: str, n: int, number: int) -> Floats:
     """One of the data sets of a family."""
     return DATA[data][1](np.random.default_rng([zlib.crc32(data.encode()), n, number]), n)
@@ -150,14 +183,24 @@ class Truth:
 def contenders(cell: Cell) -> Iterator[tuple[str, str, Callable[[Floats], Draw]]]:
     """The name of every mechanism of a cell, its words, and how it is made to draw from data."""
     for method in ONE if cell.m == 1 else SEVERAL:
-        query = cell.query(method)
+        if method == "joint" and cell.m > MOST_JOINT:
+            continue  # a draw takes minutes
+        query = cell.query(best_by_name(method))
         try:
             query.check(admit(values_of(cell.data, cell.n, 0)))
         except SfumatoError:
             continue
         yield method, query.chosen.words(query.facts), lambda values, query=query: _ours(query, values)
-    if cell.relation == "add-remove":
+    # Peers do not verify.
+    if cell.relation == "add-remove" and not cell.verify:
         yield from peers(cell)
+
+
+def choice_of(cell: Cell) -> str:
+    """The name of the method that `auto` takes."""
+    resolved = cell.query("auto").resolved_by().resolved
+    assert resolved is not None
+    return str(resolved.method.name)
 
 
 def _ours(query: Quantiles, values: Floats) -> Draw:
@@ -242,25 +285,31 @@ class Plan:
     limit: float
 
 
-def measure(cell: Cell, name: str, words: str, prepare: Callable[[Floats], Draw], plan: Plan) -> Found:
-    """Draws from each data set in turn, fewer where they take too long."""
+def measure(
+    cell: Cell, name: str, words: str, prepare: Callable[[Floats], Draw], plan: Plan, chosen: Found | None
+) -> Found:
+    """Draws from each data set in turn; from few if they take too long or surely lose to the choice."""
     means: list[float] = []
     largest: list[float] = []
-    spreads: list[float] = []
+    end = time.process_time() + plan.limit
     for number in range(plan.sets):
         values = values_of(cell.data, cell.n, number)
-        truth, draw, own = Truth.of(cell, values), prepare(values), []
-        end = time.process_time() + plan.limit / plan.sets
-        for _ in range(plan.draws // plan.sets):
-            errors = truth.errors(draw())
-            own.append(float(errors.mean()))
-            largest.append(float(errors.max()))
-            if time.process_time() > end:
-                break
-        means += own
-        spreads.append(statistics.variance(own) / len(own) if len(own) > 1 else math.inf)
-    spread = math.sqrt(sum(spreads)) / plan.sets
-    return Found(cell, name, words, statistics.fmean(means), spread, statistics.fmean(largest), len(means))
+        truth, draw = Truth.of(cell, values), prepare(values)
+        errors = np.array([truth.errors(draw()) for _ in range(plan.draws // plan.sets)])
+        means.append(float(errors.mean()))
+        largest += errors.max(axis=1).tolist()
+        found = Found(cell, name, words, tuple(means), statistics.fmean(largest), len(largest))
+        if number + 1 >= LEAST_JUDGED and (time.process_time() > end or _surely_worse(found, chosen)):
+            break
+    return found
+
+
+def _surely_worse(found: Found, chosen: Found | None) -> bool:
+    """Whether some data sets leave no doubt that a mechanism is worse than the choice."""
+    if chosen is None:
+        return False
+    more, spread = beyond(found, chosen, 1)
+    return more > 4 * spread
 
 
 def read(path: Path) -> dict[tuple[Cell, str, str], Found]:
@@ -269,7 +318,7 @@ def read(path: Path) -> dict[tuple[Cell, str, str], Found]:
     if path.exists():
         for line in path.read_text().splitlines():
             stored: dict[str, Any] = json.loads(line)
-            found = Found(**(stored | {"cell": Cell(**stored["cell"])}))
+            found = Found(**(stored | {"cell": Cell(**stored["cell"]), "means": tuple(stored["means"])}))
             kept[found.cell, found.method, found.words] = found
     return kept
 
@@ -280,14 +329,20 @@ def fill(cells: Sequence[Cell], path: Path, plan: Plan, until: float, *, ours: b
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as kept:
         for cell in cells:
-            for name, words, prepare in contenders(cell):
-                if (cell, name, words) in known or (ours and name not in SEVERAL + ONE):
+            choice, chosen = choice_of(cell), None
+            # The choice comes first.
+            for name, words, prepare in sorted(contenders(cell), key=lambda each: each[0] != choice):
+                if ours and name not in SEVERAL + ONE:
                     continue
                 if time.monotonic() > until:
                     return
-                found = measure(cell, name, words, prepare, plan)
-                kept.write(json.dumps(asdict(found)) + "\n")
-                kept.flush()
+                found = known.get((cell, name, words))
+                if found is None:
+                    found = measure(cell, name, words, prepare, plan, chosen)
+                    kept.write(json.dumps(asdict(found)) + "\n")
+                    kept.flush()
+                if name == choice:
+                    chosen = found
 
 
 # --- the table ---------------------------------------------------------------------------------------
@@ -309,10 +364,10 @@ class Judged:
     @property
     def holds(self) -> bool:
         """Whether it is within a tenth and two standard errors of the best one."""
-        limit = (1 + SHARE) * self.best.mean
         if self.auto.method == self.best.method:
             return True
-        return self.auto.mean <= limit + ERRORS * math.hypot(self.auto.spread, (1 + SHARE) * self.best.spread)
+        more, spread = beyond(self.auto, self.best, 1 + SHARE)
+        return more <= ERRORS * spread
 
 
 def judge(cell: Cell, known: dict[tuple[Cell, str, str], Found], *, ours: bool) -> Judged | None:
@@ -322,16 +377,14 @@ def judge(cell: Cell, known: dict[tuple[Cell, str, str], Found], *, ours: bool) 
         one = known.get((cell, name, words))
         if one is None and name in SEVERAL + ONE:
             return None
-        # One draw of a data set has no standard error: it would be near anything.
-        if one is not None and math.isfinite(one.spread) and (name in SEVERAL + ONE or not ours):
+        if one is not None and (name in SEVERAL + ONE or not ours):
             found.append(one)
-    chosen = cell.query("auto").chosen.name
-    auto = next((one for one in found if one.method == chosen), None)
+    auto = next((one for one in found if one.method == choice_of(cell)), None)
     if auto is None:
         return None
     best = min(found, key=lambda one: one.mean)
     if cell.relation == "add-remove" and cell.m > 1 and not ours:
-        auto = replace(auto, mean=auto.mean * COUNTED, spread=auto.spread * COUNTED)
+        auto = replace(auto, means=tuple(mean * COUNTED for mean in auto.means))
     return Judged(cell, auto, best)
 
 
@@ -351,6 +404,7 @@ def report(cells: Sequence[Cell], path: Path, *, short: bool, every: bool) -> No
         rows = [
             (
                 found.cell.relation,
+                str(found.cell.verify),
                 f"{found.cell.epsilon:g}",
                 f"{found.cell.n:,}",
                 str(found.cell.m),
@@ -362,8 +416,15 @@ def report(cells: Sequence[Cell], path: Path, *, short: bool, every: bool) -> No
             )
             for found in (judged if every else over)
         ]
-        header = ("relation", "eps", "n", "m", "data", "auto", "best", "x", "largest")
+        header = ("relation", "verify", "eps", "n", "m", "data", "auto", "best", "x", "largest")
         show(f"beside {whom}", header, rows)
+
+
+def verification(given: str) -> Literal[0, "auto"]:
+    """A value of `verify`."""
+    if given not in ("0", "auto"):
+        raise argparse.ArgumentTypeError(f"must be 0 or auto; got {given}")
+    return "auto" if given == "auto" else 0
 
 
 def main() -> None:
@@ -375,11 +436,13 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=float, default=20.0, help="seconds for a mechanism in a cell")
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--sets", type=int, default=20, help="data sets that the draws are from")
     parser.add_argument("--relations", nargs="+", choices=RELATIONS, default=RELATIONS)
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--counts", nargs="+", type=int, default=COUNTS)
     parser.add_argument("--data", nargs="+", choices=tuple(DATA), default=FAMILIES)
+    parser.add_argument("--verify", nargs="+", type=verification, default=(0, "auto"), help="0, auto or both")
     parser.add_argument("--ours", action="store_true", help="measure no peers")
     parser.add_argument(
         "--every", action="store_true", help="show all cells and not those over the line only"
@@ -390,10 +453,12 @@ def main() -> None:
         asked.cache = asked.cache.with_suffix(".quick.jsonl")
     cells = [
         Cell(*facts)
-        for facts in itertools.product(asked.relations, asked.epsilons, asked.sizes, asked.counts, asked.data)
+        for facts in itertools.product(
+            asked.relations, asked.epsilons, asked.sizes, asked.counts, asked.data, asked.verify
+        )
     ]
     mixed = random.Random(1).sample(cells, len(cells))
-    plan = Plan(2, asked.draws, asked.limit)
+    plan = Plan(min(asked.sets, asked.draws), asked.draws, asked.limit)
     fill(mixed, asked.cache, plan, time.monotonic() + 60 * asked.minutes, ours=asked.ours)
     report(cells, asked.cache, short=asked.quick, every=asked.every)
     finish()

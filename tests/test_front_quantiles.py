@@ -70,11 +70,11 @@ ASKED = {
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_every_function_verifies_by_counts_where_it_is_asked_to(asked):
+def test_every_function_verifies_by_counts_unless_that_is_turned_off(asked):
     given = {"bounds": (0, 250_000), "epsilon": 1, "bits": SeededBits(8)}
-    assert "thresholds" not in asked(**given).method
-    for share in ("auto", Fraction(1, 4)):
-        release = asked(verify=share, **given)
+    assert "thresholds" not in asked(verify=0, **given).method
+    for share in ({}, {"verify": "auto"}, {"verify": Fraction(1, 4)}):
+        release = asked(**share, **given)
         assert "thresholds" in release.method
         assert release.cost == sf.PureDP(1)
         low, high = (np.atleast_1d(end) for end in release.interval())

@@ -151,6 +151,8 @@ def test_nothing_that_is_published_tells_whether_two_files_are_equal(tmp_path):
             for part in result["releases"]:
                 for drawn in ("outcome", "value", "interval", "notes"):
                     del part["release"][drawn]
+                # What a noisy count of the values decided.
+                part["release"]["parameters"].pop("resolved", None)
         seen.append((reply, receipt))
     assert seen[0] == seen[1] == seen[2]
 

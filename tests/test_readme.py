@@ -49,7 +49,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)?(?:#([^)\s]+))?\)")
 
 
 def comparable(line: str) -> str:
-    """A line with its spaces squeezed; one that shows an interval is random, so its numbers are masked."""
+    """A line with its spaces squeezed and the random numbers of intervals masked."""
     # NumPy pads the numbers of an array, which puts spaces inside its brackets.
     squeezed = re.sub(r"(?<=\[) | (?=\])", "", " ".join(line.split()))
     shows_interval = re.search(r"\[[^\]]*\]$", squeezed) and not squeezed.startswith("note:")

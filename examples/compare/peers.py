@@ -34,12 +34,14 @@ def clamped_mean(values):
 
 def of_sfumato():
     public = {"budget": sf.PureDP(1), "bounds": BOUNDS}
+    # Peers spend all of the budget on the median, and nothing on its interval.
+    plain = {**public, "verify": 0}
     # Both relations, for peers of either kind. With nulls as the lower bound the number of values is public
     # under substitution, as the peers take it to be.
     relations = {"substitution": {"nulls": "lower"}, "add-remove": {}}
     return {
         "median": {
-            f"sfumato, {name}": sf.Quantiles(probs=[0.5], neighbours=name, **public, **more)
+            f"sfumato, {name}": sf.Quantiles(probs=[0.5], neighbours=name, **plain, **more)
             for name, more in relations.items()
         },
         "mean": {

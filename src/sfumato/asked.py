@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, cast
 
@@ -121,6 +121,9 @@ def ask(data: Dataset, question: Question) -> Asked:
         key = keys[0]
     bound = query.bind(column, data.field(query.column), data.neighbours, data.part(where, by, key))
     bound.check(column)
+    # One choice for all groups, unless a count of each decides it.
+    resolved_by: Callable[[], Query] | None = getattr(bound, "resolved_by", None)
+    bound = bound if resolved_by is None else resolved_by()
     if search is not None:
         search = search.beside(bound.cost, question.query.budget)
     return Asked(question, column, bound, keys, data.part(where).among, search)
@@ -149,11 +152,12 @@ def question_facts(data: Dataset, question: Question) -> dict[str, Any]:
     """All that decides the answer but the data, in JSON's types.
 
     Parameters with their usual values are left out: one that a later version adds must not make another
-    question of this one.
+    question of this one. So is what was resolved, which follows from the others.
     """
     query, groups = question.query, question.groups
     usual = {field.name: field.default for field in fields(cast(Any, query))}
     given = {name: value for name, value in parameters(query).items() if value != encode(usual[name])}
+    given.pop("resolved", None)
     facts = {
         "statistic": query.name,
         "parameters": given,

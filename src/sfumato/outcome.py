@@ -5,9 +5,9 @@ these bytes, so that whatever fails later, the same request leads to the same an
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from sfumato.asked import Asked, query_of_group
 from sfumato.checks import MAX_NAME
@@ -15,7 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.grouped import Found, GroupedRelease, GroupKey
 from sfumato.privacy import Amount, budget_from_dict, event_from_dict
 from sfumato.quantile_methods import read_query
-from sfumato.query import Outcome, Query, parameters
+from sfumato.query import Outcome, Query, decode, encode, parameters
 from sfumato.release import Release
 from sfumato.result import Answered, Result
 from sfumato.statistics.statistic import LARGEST_PART
@@ -43,6 +43,7 @@ def write_outcome(facts: Mapping[str, Any], asked: Sequence[Asked], answers: Seq
             **_heading(one),
             "keys": list(map(list, releases)),
             "outcomes": [each.outcome for each in releases.values()],
+            **_resolutions(one, releases.values()),
         }
         for one, releases in zip(asked, map(_releases, answers), strict=True)
     ]
@@ -86,7 +87,15 @@ def _most_bytes(one: Asked) -> int:
     else:
         keys = len(json.dumps(one.keys))
     rest = _most_groups(one) * (one.any.parts_drawn * _BYTES_OF_AN_INTEGER + len("[], []  ") + 6 * columns)
-    return heading + len('"keys": , "outcomes": , {}') + keys + rest
+    return heading + len('"keys": , "outcomes": , {}') + keys + rest + _most_resolved(one)
+
+
+def _most_resolved(one: Asked) -> int:
+    if not _resolves_each(one):
+        return 0
+    query: Any = one.any
+    each = len(json.dumps(encode(query.longest_resolved))) + len(", , ") + len(str(_most_groups(one)))
+    return len('"resolved": [], "resolutions": [], ') + _most_groups(one) * each
 
 
 def _most_groups(one: Asked) -> int:
@@ -107,6 +116,20 @@ def _heading(one: Asked) -> dict[str, Any]:
     }
 
 
+def _resolves_each(one: Asked) -> bool:
+    """Whether a count of each group decides how it is answered; elsewhere one choice is in the heading."""
+    return getattr(one.any, "in_two_steps", False)
+
+
+def _resolutions(one: Asked, releases: Iterable[Release]) -> dict[str, Any]:
+    """The different choices that were made, each once, and which of them each outcome was drawn under."""
+    if not _resolves_each(one):
+        return {}
+    made = [cast(Any, each.query).resolved for each in releases]
+    places = {choice: place for place, choice in enumerate(dict.fromkeys(made))}
+    return {"resolved": list(map(encode, places)), "resolutions": [places[choice] for choice in made]}
+
+
 def _releases(answer: Answered) -> Mapping[GroupKey, Release]:
     return answer.releases if isinstance(answer, GroupedRelease) else {(): answer}
 
@@ -115,12 +138,16 @@ def _read_answer(record: Mapping[str, Any]) -> Answered:
     query = read_query(record["statistic"], record["parameters"])
     keys = list(map(tuple, record["keys"]))
     outcomes: list[Outcome] = list(map(tuple, record["outcomes"]))
+    queries = [query] * len(outcomes)
+    if "resolved" in record:
+        made = [replace(query, resolved=decode(choice)) for choice in record["resolved"]]
+        queries = [made[place] for place in record["resolutions"]]
     if not record["by"]:
-        return Release(query, outcomes[0], private=True)
+        return Release(queries[0], outcomes[0], private=True)
     conditions, by = tuple(map(tuple, record["where"])), tuple(record["by"])
     releases = {
-        key: Release(query_of_group(query, conditions, by, key), outcome, private=True)
-        for key, outcome in zip(keys, outcomes, strict=True)
+        key: Release(query_of_group(each, conditions, by, key), outcome, private=True)
+        for key, each, outcome in zip(keys, queries, outcomes, strict=True)
     }
     return GroupedRelease(by, releases, _read_found(record["found"], query))
 

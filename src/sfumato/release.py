@@ -45,6 +45,12 @@ class Release:
     outcome: Outcome
     private: bool
 
+    def __post_init__(self) -> None:
+        # What a choice came to is kept, and stored: a later version may choose otherwise.
+        resolved_by = getattr(self.query, "resolved_by", None)
+        if resolved_by is not None:
+            object.__setattr__(self, "query", resolved_by(self.outcome))
+
     @property
     def value(self) -> Answer:
         """The released answer."""

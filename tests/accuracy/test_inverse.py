@@ -146,9 +146,9 @@ def test_each_count_of_a_histogram_keeps_the_error():
 
 @pytest.mark.parametrize(("neighbours", "nulls"), RELATIONS)
 def test_the_median_of_a_scenario_keeps_the_error_in_value(neighbours, nulls):
-    query = Quantiles(
-        probs=(0.5,), bounds=(0, 200_000), budget=PureDP(1), neighbours=neighbours, nulls=nulls, n_hint=None
-    )
+    # Without verification the accuracy of a single quantile is exact and not simulated.
+    given = {"neighbours": neighbours, "nulls": nulls, "verify": 0}
+    query = Quantiles(probs=(0.5,), bounds=(0, 200_000), budget=PureDP(1), **given)
     found = epsilon_for(query, error=500, n=ROWS, scenario=SALARIES)
     assert found.certified
     values = SALARIES.typical(ROWS)
@@ -327,12 +327,14 @@ def test_a_target_out_of_reach_is_refused_with_what_can_be_reached():
         epsilon_for(query, error=1e-12, n=10)
     with pytest.raises(InvalidParameter, match=r"rank_error=0\.1 is out of reach: at rho = 1000000\.0"):
         epsilon_for(
-            Quantiles(probs=(0.5,), bounds=(0, 1), budget=ZCDP(1), neighbours="add-remove"), rank_error=0.1
+            Quantiles(probs=(0.5,), bounds=(0, 1), budget=ZCDP(1), neighbours="add-remove"),
+            rank_error=0.1,
+            n=10,
         )
 
 
 MEAN = Mean(bounds=(0, 1), budget=PureDP(1), neighbours="add-remove")
-MEDIAN = Quantiles(probs=(0.5,), bounds=(0, 1), budget=PureDP(1), neighbours="add-remove")
+MEDIAN = Quantiles(probs=(0.5,), bounds=(0, 1), budget=PureDP(1), neighbours="add-remove", verify=0)
 
 
 @pytest.mark.parametrize(

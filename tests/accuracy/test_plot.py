@@ -19,8 +19,9 @@ METHODS = sf.quantile_methods
 
 
 def median(method="auto", **changes):
-    known = {"probs": (0.5,), "budget": ONE, "bounds": (0, 100), "method": method, **SIZED, **changes}
-    return sf.Quantiles(**known)
+    """Without verification, as the theorems are about a draw alone."""
+    known = {"probs": (0.5,), "budget": ONE, "bounds": (0, 100), "method": method, "verify": 0, **SIZED}
+    return sf.Quantiles(**{**known, **changes})
 
 
 def mean(**changes):
@@ -31,6 +32,7 @@ CASES = {
     "mean": (mean(), {}),
     "mean, private size": (mean(neighbours="add-remove", rows=None), {"n": 500, "scenario": UNIFORM}),
     "median": (median(), {"scenario": EVEN}),
+    "median, verified": (median(verify="auto"), {"scenario": EVEN, "sizes": [400], "epsilons": [0.5, 5]}),
     "median, random data": (median(), {"scenario": UNIFORM, "sizes": [400], "epsilons": [0.2, 5]}),
     "median, add-remove": (
         median(neighbours="add-remove", rows=None),
@@ -158,6 +160,14 @@ def test_a_theorem_about_another_law_is_not_drawn():
     assert "corrected bound, population" in by_curve(curves(query, scenario=normal, **asked))
     # Without a scenario ranks are all that is known.
     assert set(by_curve(curves(query, **asked))) == {"bound on any data"}
+
+
+def test_theorems_about_a_draw_are_not_drawn_for_quantiles_that_are_verified():
+    asked = {"sizes": [400], "epsilons": [0.5, 5], "scenario": EVEN}
+    assert "corrected bound, by gaps" in by_curve(curves(median(), **asked))
+    assert set(by_curve(curves(median(verify="auto"), **asked))) == {"simulated", "bound on any data"}
+    subtitle = plot(median(verify="auto"), **asked).to_dict()["title"]["subtitle"]
+    assert "method single, verified by counts" in subtitle[0]
 
 
 def test_a_density_that_is_not_known_leaves_the_smooth_bound_out():

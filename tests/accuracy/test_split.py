@@ -273,7 +273,8 @@ def test_errors_under_a_scenario_are_balanced_up_to_the_monte_carlo_error():
     facts = {"budget": PureDP(1), "neighbours": "substitution", "nulls": "lower", "rows": ROWS}
     queries = [
         Mean(bounds=(0, 200_000), **facts),
-        Quantiles(probs=(0.25, 0.5, 0.75), bounds=(0, 200_000), **facts),
+        # Thresholds that verify are public integers, which leap as the budget grows.
+        Quantiles(probs=(0.25, 0.5, 0.75), bounds=(0, 200_000), verify=0, **facts),
     ]
     parts = split(queries, PureDP(1), scenarios=[None, pay])
     simulated = parts.accuracies[1]

@@ -256,7 +256,7 @@ def test_transcripts_are_compared_pattern_by_pattern_and_numbers_add_their_noise
 
 def chain(values, points, gaps, c):
     ranks = Ranks(np.array(values, float), Grid.of_step(0, points - 1, 1))
-    return JointLaw(Chain(ranks, [gap * len(values) for gap in gaps], c), points)
+    return JointLaw(Chain(ranks, [gap * len(values) for gap in gaps], c), ranks)
 
 
 @pytest.mark.parametrize("seed", range(6))

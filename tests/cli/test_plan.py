@@ -66,16 +66,16 @@ def test_check_and_preview_read_no_value_and_spend_nothing(home, monkeypatch):
 
 
 def test_a_preview_says_what_verifies_intervals_and_how_wide_they_will_be(home):
-    asked = '\n[[queries]]\nname = "halves"\nstatistic = "median"\ncolumn = "income"\nverify = "auto"\n'
+    asked = '\n[[queries]]\nname = "halves"\nstatistic = "median"\ncolumn = "income"\n'
     text = (home / "plan.toml").read_text("utf-8")
     (home / "verified.toml").write_text(text.replace("share = 0.4", "share = 0.2") + asked, "utf-8")
     status, printed, complained = called("plan", "preview", "verified.toml", "--rows", "400")
     assert (status, complained) == (0, "")
     told = " ".join(printed.split())
-    assert "halves: a quarter of the rest verifies the intervals" in told
+    assert "halves: two fifths of the rest verifies the intervals" in told
     assert "ranks wide" in told
     document = json.loads(called("plan", "preview", "verified.toml", "--rows", "400", "--json")[1])
-    assert document["queries"][-1]["divided"] == "a quarter of the rest verifies the intervals"
+    assert document["queries"][-1]["divided"] == "two fifths of the rest verifies the intervals"
 
 
 def test_a_missing_data_file_is_told_by_check_and_no_mistake_yet(home):

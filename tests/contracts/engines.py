@@ -114,8 +114,9 @@ LINES: dict[str, Line] = {
     "quantiles that count first": _quantiles("recursive", n_hint=None),
     "a median": _quantiles("auto", probs=(0.5,), n_hint=None, scalar=True),
     "quantiles with an interval": _quantiles("auto", interval_share="auto"),
-    "quantiles that are verified": _quantiles("joint", verify="auto"),
-    "a median that is verified": _quantiles("auto", probs=(0.5,), n_hint=None, verify=0.2),
+    "quantiles that are not verified": _quantiles("joint", verify=0),
+    "a median that is not verified": _quantiles("auto", probs=(0.5,), n_hint=None, verify=0),
+    "a median that is verified by a fifth": _quantiles("auto", probs=(0.5,), n_hint=None, verify=0.2),
 }
 
 

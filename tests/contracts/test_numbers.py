@@ -46,6 +46,8 @@ GIVEN: dict[Any, dict[str, Any]] = {
     mechanisms.Sensitivity: {"l1": 100, "l2_squared": 100, "coordinates": 100},
     mechanisms.LaplaceMechanism: {"sensitivity": 100, "scale": 100},
     mechanisms.GaussianMechanism: {"sensitivity_squared": 100, "sigma_squared": 100, "coordinates": 100},
+    mechanisms.ZeroSumMechanism: {"scale": 100},
+    laws.ZeroSumLaplace: {"scale": 100, "center": (100, 100, -100)},
     mechanisms.ClampedGeometric: {"scale": 100, "lower": -100, "upper": 100},
     mechanisms.ExponentialMechanism: {"sensitivity": 100, "epsilon": HALF},
     mechanisms.TopMechanism: {"picks": 100, "sensitivity": 100, "epsilon": HALF},
@@ -98,11 +100,13 @@ GIVEN: dict[Any, dict[str, Any]] = {
         "verify": 0,
     },
     quantile_methods.FromHistogram: {"steps": 100},
-    quantile_methods.Interpolated: {"drawn": 100, "subcells": 64},
-    quantile_methods.Joint: {"subcells": 64},
-    quantile_methods.Recursive: {"subcells": 64},
+    quantile_methods.Interpolated: {"drawn": 100, "subcells": 64, "emphasis": 1},
+    quantile_methods.Joint: {"subcells": 64, "emphasis": 1},
+    quantile_methods.Recursive: {"subcells": 64, "emphasis": 1},
+    quantile_methods.Single: {"emphasis": 1},
     quantile_methods.InverseSensitivity: {"radius": 100},
     quantile_methods.Tree: {"branching": 100, "leaves": 100},
+    quantile_methods.EquiDepth: {"leaves": 64, "subcells": 64},
     quantile_methods.Unbounded: {"ratio": 100, "unit": 1, "largest": 100, "lower": -100},
 }
 # What a computation returns, and the common part of all statistics, which cannot be made.
@@ -179,7 +183,9 @@ def described(value: Any) -> Any:
         told.append(str(encode(value)))
     if callable(getattr(value, "logpmf", None)) and not hasattr(value, "values"):
         told.append(
-            value.logpmf((0, 1)) if isinstance(value, laws.Peeled) else value.logpmf(np.arange(3)).tolist()
+            value.logpmf((0, 1))
+            if isinstance(value, laws.Peeled)
+            else np.asarray(value.logpmf(np.arange(3))).tolist()
         )
     return told
 

@@ -55,7 +55,7 @@ def test_the_contract_covers_every_mechanism():
     public = {value for value in vars(sfumato.mechanisms).values() if hasattr(value, "law")}
     # Scans and choices have other inputs than numbers, and audits of their own beside their tests.
     others = {"AboveThreshold", "SparseMechanism", "ExponentialMechanism", "TopMechanism"}
-    others |= {"BoundedNoiseMechanism", "PartitionSelection", "WassersteinMechanism"}
+    others |= {"BoundedNoiseMechanism", "PartitionSelection", "WassersteinMechanism", "ZeroSumMechanism"}
     assert public == {*MECHANISMS, *(getattr(sfumato.mechanisms, name) for name in others)}
 
 

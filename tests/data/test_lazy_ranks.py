@@ -6,12 +6,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.data.test_ranks import GRIDS, INF, NAN, NULLS, PARTS, assert_like, points_of, value_of
+from tests.data.test_ranks import GRIDS, INF, NAN, NULLS, PARTS, assert_like, lines_of, points_of, value_of
 
 from sfumato.data.lazy_axes import GridAxis
 from sfumato.data.lazy_column import LazyColumn
 from sfumato.data.lazy_ranks import LazyRanks
 from sfumato.data.lazy_table import LazyTable
+from sfumato.data.line import Level, Line
 from sfumato.data.passes import Passes
 from sfumato.data.ranks import Ranks
 from sfumato.errors import EngineFault, InvalidParameter
@@ -58,10 +59,11 @@ def test_positions_and_counts_are_those_of_a_sort(data, nulls, parts):
     grid = GRIDS[data.draw(st.sampled_from(sorted(GRIDS)))]
     values = np.array(data.draw(st.lists(value_of(grid), max_size=40)), dtype=np.float64)
     groups = data.draw(st.sampled_from([1, 2, 50, 2000]))
-    model = points_of(values, grid, nulls, parts)
-    ranks = LazyRanks.on(Counted(values, grid, groups), grid, nulls, parts)
+    line = data.draw(lines_of(grid))
+    model = points_of(values, grid, nulls, parts, line)
+    ranks = LazyRanks.on(Counted(values, grid, groups), grid, nulls, parts, line)
     order = data.draw(st.permutations(range(1, len(model) + 1)))[:8]
-    assert_like(ranks, model, grid, parts, order)
+    assert_like(ranks, model, grid, parts, order, line)
 
 
 class Forgetful(LazyRanks):
@@ -96,15 +98,16 @@ def test_a_table_that_changes_between_passes_is_refused():
 
 @pytest.mark.parametrize("nulls", NULLS)
 @pytest.mark.parametrize("parts", [1, 16])
-def test_a_column_in_an_engine_has_the_ranks_of_one_in_memory(nulls, parts):
+@pytest.mark.parametrize("line", [None, Line(2**32, 77, (Level(2**28, 2**22), Level(2**20, 9)))], ids=repr)
+def test_a_column_in_an_engine_has_the_ranks_of_one_in_memory(nulls, parts, line):
     # More rows than are sorted whole in memory, ties among them, and far values that are clamped.
     generator = np.random.default_rng(7)
     values = np.rint(generator.normal(2, 3, 20_000) * 300) / 300
     values[generator.integers(0, len(values), 900)] = NAN
     values[:3] = INF, -INF, 1e300
     column, passes = in_polars(values)
-    held = Ranks(values, FINE, nulls=nulls, parts=parts)
-    ranks = LazyRanks.on(column, FINE, nulls, parts)
+    held = Ranks(values, FINE, nulls=nulls, parts=parts, line=line)
+    ranks = LazyRanks.on(column, FINE, nulls, parts, line)
     chosen = np.sort(generator.integers(1, held.size + 1, 40))
     ranks.refine_at(chosen)
     assert ranks.at(chosen).tolist() == held.at(chosen).tolist()

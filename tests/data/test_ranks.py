@@ -1,5 +1,7 @@
 """Ranks against a model that sorts everything, on grids of all sizes and in any order of requests."""
 
+import itertools
+import operator
 import tracemalloc
 
 import numpy as np
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from tests.data.test_spread import places
 
 from sfumato.data.column import CHUNK
+from sfumato.data.line import Level, Line
 from sfumato.data.ranks import FEW_ROWS, Ranks
 from sfumato.errors import InvalidParameter, SchemaMismatch
 from sfumato.grid import Grid
@@ -38,23 +41,45 @@ def cells_of(values, grid, nulls):
     return np.sort(np.where(missing, 0 if nulls == "lower" else grid.cells - 1, cells))
 
 
-def points_of(values, grid, nulls, parts):
+def units_of(line, cell):
+    """The first unit of a cell and how many it has, counted number by number of each level."""
+    number = cell + line.origin
+    begin, width = cell, 1
+    for level in line.levels:
+        # Multiples from `origin` up to the cell.
+        begin += level.extra * len(range(-(-line.origin // level.cells), -(-number // level.cells)))
+        width += level.extra * (number % level.cells == 0)
+    return begin, width
+
+
+def points_of(values, grid, nulls, parts, line=None):
     """Every record's point, sorted."""
     cells, counts = np.unique(cells_of(values, grid, nulls), return_counts=True)
-    bits = parts.bit_length() - 1
-    found = [
-        cell * parts + place
-        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True)
-        for place in places(count, bits)
-    ]
+    bits, found = parts.bit_length() - 1, []
+    for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+        begin, width = units_of(line or Line(grid.cells), cell)
+        found += [begin * parts + place * width for place in places(count, bits)]
     return np.array(found, dtype=np.int64)
 
 
-def assert_like(ranks, model, grid, parts, order):
+def lines_of(grid):
+    """Lines on a grid: each step of round numbers is a multiple of the next."""
+    factors = st.lists(st.sampled_from([2, 3, 10, 1000, 2**16]), min_size=1, max_size=4)
+    extras = st.lists(st.integers(1, 50), min_size=4, max_size=4)
+
+    def made(factors, extras, origin):
+        steps = itertools.accumulate(factors, operator.mul)
+        levels = tuple(Level(step, extra) for step, extra in zip(steps, extras, strict=False))[::-1]
+        return Line(grid.cells, origin % levels[0].cells, levels)
+
+    return st.just(None) | st.builds(made, factors, extras, st.integers(0, 2**40))
+
+
+def assert_like(ranks, model, grid, parts, order, line=None):
     """Positions and counts are those of the model, asked for in the given order of ranks."""
     size = len(model)
     assert ranks.size == size
-    assert ranks.points == grid.cells * parts
+    assert ranks.points == units_of(line or Line(grid.cells), grid.cells)[0] * parts
     for rank in order:
         if size:
             last = min(rank + 3, size)
@@ -78,10 +103,14 @@ def value_of(grid):
 def test_positions_and_counts_are_those_of_a_sort(data, nulls, parts):
     grid = GRIDS[data.draw(st.sampled_from(sorted(GRIDS)))]
     values = np.array(data.draw(st.lists(value_of(grid), max_size=40)), dtype=np.float64)
-    ranks = Ranks(values, grid, nulls=nulls, parts=parts)
-    model = points_of(values, grid, nulls, parts)
+    line = data.draw(lines_of(grid))
+    ranks = Ranks(values, grid, nulls=nulls, parts=parts, line=line)
+    model = points_of(values, grid, nulls, parts, line)
     order = data.draw(st.permutations(range(1, len(model) + 1)))
-    assert_like(ranks, model, grid, parts, order)
+    assert_like(ranks, model, grid, parts, order, line)
+    cells = np.array([*data.draw(st.lists(st.integers(0, grid.cells - 1), max_size=4)), grid.cells])
+    begins = [units_of(line or Line(grid.cells), cell)[0] * parts for cell in cells.tolist()]
+    assert ranks.below_cells(cells).tolist() == np.searchsorted(model, begins, side="left").tolist()
 
 
 def many(rows, kind, seed):
@@ -100,17 +129,19 @@ def many(rows, kind, seed):
 @pytest.mark.parametrize("kind", ["spread", "clustered", "equal", "all out of bounds"])
 @pytest.mark.parametrize("rows", [FEW_ROWS, FEW_ROWS + 1, CHUNK + 77])
 @pytest.mark.parametrize(("name", "parts"), [("2^18", 1), ("2^32", 1), ("2^32", 2**24), ("ages", 4)])
-def test_rows_that_are_not_sorted_whole_give_the_same(kind, rows, name, parts):
+@pytest.mark.parametrize("levels", [(), (Level(5000, 78), Level(1000, 15), Level(2, 1))], ids=len)
+def test_rows_that_are_not_sorted_whole_give_the_same(kind, rows, name, parts, levels):
     grid, nulls = GRIDS[name], NULLS[rows % 3]
+    line = Line(grid.cells, 1234 if levels else 0, levels)
     values = many(rows, kind, seed=rows)
-    model = points_of(values, grid, nulls, parts)
+    model = points_of(values, grid, nulls, parts, line)
     size = len(model)
-    ranks = Ranks(values, grid, nulls=nulls, parts=parts)
+    ranks = Ranks(values, grid, nulls=nulls, parts=parts, line=line)
     rng = np.random.default_rng(1)
     order = [*rng.integers(1, size + 1, 6).tolist(), size, 1]
     for rank in order:
         assert ranks.positions(rank, rank).tolist() == [model[rank - 1]]
-    assert_like(ranks, model, grid, parts, order)
+    assert_like(ranks, model, grid, parts, order, line)
 
 
 @pytest.mark.parametrize("stretches", [1, 2, 3, 4, 40])
@@ -140,13 +171,14 @@ def test_without_records_there_is_nothing_to_refine():
     parts=st.sampled_from((1, 2, 8)),
     counts=st.lists(st.integers(0, 9), min_size=4, max_size=4),
     cell=st.integers(0, 3),
+    line=st.sampled_from([None, Line(4, 1, (Level(2, 3),))]),
 )
-def test_one_record_more_moves_one_count_by_one(parts, counts, cell):
+def test_one_record_more_moves_one_count_by_one(parts, counts, cell, line):
     grid = Grid.of_step(0, 3, 1)
     more = [*np.repeat(np.arange(4.0), counts), float(cell)]
     histograms = [
         np.bincount(ranks.positions(1, ranks.size), minlength=ranks.points)
-        for ranks in (Ranks(np.array(values), grid, parts=parts) for values in (more[:-1], more))
+        for ranks in (Ranks(np.array(values), grid, parts=parts, line=line) for values in (more[:-1], more))
     ]
     assert np.abs(histograms[1] - histograms[0]).sum() == 1
 

@@ -26,7 +26,7 @@ def test_every_count_takes_the_places_of_the_reversed_bits(bits):
     for count in range(3 * 2**bits + 2):
         model = places(count, bits)
         assert found(count, bits) == model
-        for part in range(2**bits):
+        for part in range(2**bits + 1):
             assert spread_below(part, count, bits) == sum(place < part for place in model)
 
 

@@ -316,6 +316,7 @@ def test_the_tail_of_smooth_inverse_sensitivity_is_that_of_the_query():
         step=Fraction(1, points),
         neighbours="substitution",
         rows=rows,
+        verify=0,
     )
     law = law_on(query, admit(data))
     places = np.arange(points + 1) / points

@@ -104,6 +104,7 @@ def test_a_joint_draw_is_the_law_of_sfumato_if_records_are_added_or_removed():
         neighbours="add-remove",
         n_hint=100,
         step=Fraction(1, 2**20),
+        verify=0,
     )
     law, bits = query.law(query.look(admit(row))), SeededBits(5)
     drawn = np.array([query.value(law.sample(bits)) for _ in range(1500)])

@@ -20,9 +20,9 @@ RELATIONS = ("substitution", "add-remove")
 
 
 def asked(probs=(0.5,), *, epsilon=1, bounds=(0, 1), neighbours="substitution", **options):
-    return sf.Quantiles(
-        probs=probs, budget=sf.PureDP(epsilon), bounds=bounds, neighbours=neighbours, **options
-    )
+    named = {"method": "single"} if len(probs) == 1 else {}
+    given = {"bounds": bounds, "neighbours": neighbours, "verify": 0, **named, **options}
+    return sf.Quantiles(probs=probs, budget=sf.PureDP(epsilon), **given)
 
 
 def law_of(query, row):

@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter, MissingBounds, NotSupported
 from sfumato.lab import Own, Points, cache, datasets, run, runs
 from sfumato.lab.quantile_rows import QuantileRows
 
-MEDIAN = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1), bounds=(0, 1))
+MEDIAN = sf.Quantiles(probs=[0.5], method="single", budget=sf.PureDP(1), bounds=(0, 1), verify=0)
 UNIFORM = datasets.uniform()
 
 
@@ -69,7 +69,9 @@ def test_quantiles_by_rank_agree_too():
 
 def test_a_small_joint_law_is_listed():
     method = sf.quantile_methods.Joint(subcells=1)
-    query = sf.Quantiles(probs=[0.25, 0.75], budget=sf.PureDP(1), bounds=(0, 8), step=1, method=method)
+    query = sf.Quantiles(
+        probs=[0.25, 0.75], budget=sf.PureDP(1), bounds=(0, 8), step=1, method=method, verify=0
+    )
     frame = run(
         query, data=datasets.integers(0, 7), sweep={"n": [20]}, repeats=2000, risks=["squared", "rank"]
     )
@@ -216,7 +218,7 @@ def test_functions_get_the_bounds_and_the_settings_that_they_name():
 def test_sources_methods_and_fractions_are_settings():
     sources = [datasets.uniform(), datasets.beta()]
     sweep = {"data": sources, "n": [20], "method": ["joint", "recursive"], "epsilon": [Fraction(1, 2)]}
-    query = sf.Quantiles(probs=[0.25, 0.5], budget=sf.PureDP(1))
+    query = sf.Quantiles(probs=[0.25, 0.5], budget=sf.PureDP(1), verify=0)
     frame = run(query, data=None, sweep=sweep, repeats=3)
     assert set(frame["data"]) == {source.name for source in sources}
     assert set(frame["method"]) == {"joint", "recursive"}
@@ -355,7 +357,7 @@ def test_an_own_mechanism_says_what_it_estimates():
 
 
 def test_bounds_are_never_read_from_an_array(tmp_path):
-    bare = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1))
+    bare = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1), verify=0)
     # Not by way of a result that was kept for the same values with bounds either.
     run(bare, data=datasets.fixed(np.arange(9), bounds=(0, 8)), repeats=1, cache=tmp_path)
     with pytest.raises(MissingBounds):

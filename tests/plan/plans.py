@@ -90,6 +90,7 @@ EVERY = {
     "quantiles": 'column = "salary"\nprobs = [0.1, 0.5]',
     "quantile": 'column = "hours"\nprob = 0.3',
     "quantiles that are verified": 'column = "salary"\nprobs = [0.1, 0.5]\nverify = "auto"',
+    "quantiles that are not verified": 'column = "salary"\nprobs = [0.1, 0.5]\nverify = 0',
     "median": 'column = "hours"\ninterval_share = 0.2',
     "median that is verified": 'column = "hours"\nverify = 0.25',
     "quartiles": 'column = "salary"\nmethod = "tree"',

@@ -197,13 +197,15 @@ def test_the_example_previews_as_a_table():
 
 
 def test_a_preview_says_which_part_verifies_and_how_wide_intervals_will_be():
-    plan = asking(one_of_each("quantiles that are verified"), one_of_each("median"))
-    foreseen = preview(plan)
-    verified, plain = foreseen.queries
-    assert (verified.divided, plain.divided) == ("a third of the budget verifies the intervals", "")
+    names = ("quantiles", "quantiles that are verified", "quantiles that are not verified", "median")
+    foreseen = preview(asking(*map(one_of_each, names)))
+    verified, alike, plain, framed = foreseen.queries
+    assert verified.divided == alike.divided == "half of the budget verifies the intervals"
+    assert plain.divided == framed.divided == ""
     assert "; verified intervals about " in verified.accuracy
+    assert "verified" not in plain.accuracy + framed.accuracy
     assert f"  {verified.name}: {verified.divided}" in str(foreseen).splitlines()
-    assert [query["divided"] for query in foreseen.to_dict()["queries"]] == [verified.divided, ""]
+    assert [query["divided"] for query in foreseen.to_dict()["queries"]] == [verified.divided] * 2 + [""] * 2
 
 
 def test_nothing_is_read_or_written_by_a_check_or_a_preview(tmp_path):

@@ -99,6 +99,14 @@ ENTRIES: dict[str, Entry] = {
         exact=False,
         listed_law=False,
     ),
+    "equi_depth": Entry(
+        any_grid=({"leaves": 8}, {"leaves": 64, "subcells": 2**10}),
+        shapes=((3, 2), (3, 2)),
+        rules=FEW_RULES,
+        many=1000,
+        exact=False,
+        listed_law=False,
+    ),
 }
 
 
@@ -117,8 +125,9 @@ def serves(method: Any, orders: Sequence[Any]) -> bool:
 
 
 def ask(method: Any = "auto", probs: Sequence[Any] = (F(1, 2),), **others: Any) -> Quantiles:
-    """A query on a small grid unless said otherwise."""
-    given = {"budget": PureDP(1), "bounds": (0, 3), "step": 1, "neighbours": "substitution", "nulls": "drop"}
+    """A query on a small grid, without verification, unless said otherwise."""
+    given: dict[str, Any] = {"budget": PureDP(1), "bounds": (0, 3), "step": 1, "verify": 0}
+    given.update(neighbours="substitution", nulls="drop")
     return Quantiles(probs=probs, method=method, **{**given, **others})
 
 
@@ -173,7 +182,9 @@ def lines(places: int) -> Iterator[Line]:
 
 
 def fine_query(line: Line, method: Any, orders: Sequence[Fraction], relation: str, **others: Any) -> Any:
-    """A query whose points are the integers of the line."""
+    """A query whose points are the integers of the line: round numbers are cells as all others."""
+    if hasattr(method, "emphasis"):
+        method = replace(method, emphasis=F(0))
     return ask(method, orders, bounds=line.bounds, step=1, neighbours=relation, **others)
 
 

@@ -23,7 +23,7 @@ from sfumato.laws.chain import Chain
 from sfumato.laws.coins import exp_bounds
 from sfumato.laws.graded import Graded
 from sfumato.laws.grades import Grades, grades
-from sfumato.mechanisms import LaplaceMechanism, Sensitivity, additive
+from sfumato.mechanisms import GaussianMechanism, Sensitivity, additive
 from sfumato.privacy import ZCDP, PureDP
 from sfumato.quantile_methods import (
     FromHistogram,
@@ -35,9 +35,12 @@ from sfumato.quantile_methods import (
     crossings,
 )
 from sfumato.quantile_methods import method as purchases
+from sfumato.quantile_methods.adaptive import AdaptiveLaw, CountsLaw
+from sfumato.quantile_methods.equi_depth import EquiDepth
 from sfumato.quantile_methods.node import Node, Target
+from sfumato.quantile_methods.node_counts import NodeCounts
 from sfumato.quantile_methods.recursive import Branch, RecursiveLaw, branches
-from sfumato.quantile_methods.verified import CellsLaw, Verified, VerifiedLaw
+from sfumato.quantile_methods.verified import Verified
 
 
 def pair(
@@ -225,13 +228,14 @@ def verifying(name: str, new: Any) -> Callable[[], AbstractContextManager[Any]]:
     return defect
 
 
+NOISE = Verified.noise
+
+
 def half_the_noise(method: Verified, facts: Any) -> Any:
-    moved = 2 if facts.replaces else 1
-    sensitivity = Sensitivity(l1=moved, l2_squared=moved, coordinates=moved)
-    noise = additive(method._whole(facts).share(method.share), sensitivity, "auto")
-    if isinstance(noise, LaplaceMechanism):
-        return LaplaceMechanism(sensitivity=noise.sensitivity, scale=noise.scale / 2)
-    return replace(noise, sigma_squared=noise.sigma_squared / 4)
+    noise = NOISE(method, facts)
+    if isinstance(noise, GaussianMechanism):
+        return replace(noise, sigma_squared=noise.sigma_squared / 4)
+    return replace(noise, scale=noise.scale / 2)
 
 
 def noise_for_one_cell(method: Verified, facts: Any) -> Any:
@@ -240,13 +244,13 @@ def noise_for_one_cell(method: Verified, facts: Any) -> Any:
 
 
 def whole_budget_for_the_quantiles(method: Verified, facts: Any) -> Any:
-    return replace(facts, budget=method._whole(facts), bits=facts.resolution)
+    return replace(facts, budget=method._whole(facts), points=facts.made)
 
 
 def law_with_thresholds_at_true_ranks(method: Verified, view: Any, facts: Any) -> Any:
     """Thresholds where the data's own quantiles are, which would be the best places."""
 
-    class AtRanks(VerifiedLaw):
+    class AtRanks(AdaptiveLaw):
         def after(self, drawn: Any) -> Any:
             number = len(method.positions(facts))
             size = view[1].size
@@ -254,7 +258,7 @@ def law_with_thresholds_at_true_ranks(method: Verified, view: Any, facts: Any) -
             cells = tuple(int(view[1].positions(rank, rank)[0]) if size else 0 for rank in wanted)
             below = view[1].below_cells(np.array(cells, dtype=np.int64))
             counts = np.diff(np.concatenate([[0], below, [size]]))
-            return CellsLaw(cells, method.noise(facts).law(counts))
+            return CountsLaw(cells, method.noise(facts).law(counts))
 
     return AtRanks(method.method.law(view[0], method.own(facts)), view[1], method, facts)
 
@@ -263,6 +267,26 @@ def verified(relation: str, **others: Any) -> Callable[[], None]:
     """The exact audit of quantiles and counts together; most of the budget counts."""
     given = {"bounds": (0, 2), "n_hint": 4, "verify": Fraction(3, 4), "neighbours": relation, **others}
     return small(size=3, cells=3, method=Joint(subcells=1), probs=THIRDS, **given)
+
+
+def leaves_at_true_ranks(method: EquiDepth, drawn: Any, ranks: Any, facts: Any) -> Any:
+    """Leaves that hold exactly equally many values."""
+    nodes = method.nodes(facts)
+    wanted = [max(math.ceil(Fraction(i, nodes.leaves) * ranks.size), 1) for i in range(1, nodes.leaves)]
+    cells = [int(ranks.positions(rank, rank)[0]) if ranks.size else 0 for rank in wanted]
+    below = ranks.below_cells(np.array(cells, dtype=np.int64))
+    leaves = np.diff(np.concatenate([[0], below, [ranks.size]]))
+    return CountsLaw((), nodes.mechanism.law(nodes.of_leaves(leaves)))
+
+
+def whole_budget_for_the_nodes(method: EquiDepth, facts: Any) -> Any:
+    return NodeCounts(facts, method.plan(facts).leaves)
+
+
+def equi_depth(relation: str, **others: Any) -> Callable[[], None]:
+    """The exact audit of edges and counts together."""
+    given = {"bounds": (0, 2), "n_hint": 4, "neighbours": relation, **others}
+    return small(size=3, cells=3, method=EquiDepth(leaves=4, subcells=1), **given)
 
 
 ROOT_DOWN = purchases.root_down
@@ -366,6 +390,9 @@ QUANTILE_MUTANTS: dict[str, Mutant] = {
     "half the noise on counts that verify": Mutant(
         verifying("noise", half_the_noise), verified("add-remove")
     ),
+    "half the noise on counts that verify and have a known total": Mutant(
+        verifying("noise", half_the_noise), verified("substitution", nulls="lower", rows=3, n_hint=None)
+    ),
     "half the noise on counts that verify, under a rho": Mutant(
         verifying("noise", half_the_noise), verified("substitution", budget=ZCDP(0.1))
     ),
@@ -377,5 +404,14 @@ QUANTILE_MUTANTS: dict[str, Mutant] = {
     ),
     "thresholds that verify at the true ranks": Mutant(
         verifying("law", law_with_thresholds_at_true_ranks), verified("add-remove", nulls="lower")
+    ),
+    "the share that draws edges is not taken from the counts of leaves": Mutant(
+        replaced(EquiDepth, "nodes", whole_budget_for_the_nodes), equi_depth("add-remove")
+    ),
+    "the share that draws edges is not taken from the counts of leaves, under a rho": Mutant(
+        replaced(EquiDepth, "nodes", whole_budget_for_the_nodes), equi_depth("substitution", budget=ZCDP(0.1))
+    ),
+    "leaves at the true ranks": Mutant(
+        replaced(EquiDepth, "after", leaves_at_true_ranks), equi_depth("add-remove")
     ),
 }

@@ -252,6 +252,9 @@ NAMES = [
     "joint constant of a single quantile",
     "permute-and-flip charged as a range",
     "whole counts against a target that moves",
+    "the share that draws edges is not taken from the counts of leaves",
+    "the share that draws edges is not taken from the counts of leaves, under a rho",
+    "leaves at the true ranks",
 ]
 
 

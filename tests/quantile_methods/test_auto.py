@@ -14,8 +14,8 @@ from sfumato.data.field import Field
 from sfumato.laws import SeededBits
 from sfumato.privacy import PureDP
 from sfumato.quantile_methods import Quantiles
-from sfumato.quantile_methods.auto import MOST_JOINT, choose, most_in_tree
-from sfumato.quantile_methods.method import COARSEST, FINEST
+from sfumato.quantile_methods.auto import LEAST_EQUI_DEPTH, MOST_JOINT, choose, most_of_leaves
+from sfumato.quantile_methods.method import COARSEST, FINEST, Points
 from sfumato.query import raw
 
 F = Fraction
@@ -39,8 +39,8 @@ def facts(count, rows, relation="substitution", **others):
 
 def test_the_relation_matters():
     # A replaced record changes two nodes of the recursion, and one joint draw as much as an added one.
-    assert choose(facts(99, 10**5))[0] == "joint"
-    assert choose(facts(99, 10**5, "add-remove"))[0] == "recursive"
+    assert choose(facts(31, 10**6))[0] == "joint"
+    assert choose(facts(31, 10**6, "add-remove"))[0] == "recursive"
 
 
 @given(
@@ -53,10 +53,10 @@ def test_the_relation_matters():
 def test_the_number_of_points_does_not_matter_for_reals(count, rows, epsilon, relation, bits):
     known = facts(count, rows, relation, budget=PureDP(epsilon))
     name, why = choose(known)
-    assert choose(replace(known, bits=bits)) == (name, why)
-    assert name in ("joint", "interpolated", "recursive")
-    assert f"{count} quantiles of" in why
-    assert most_in_tree(known) == 0
+    assert choose(replace(known, points=Points(bits=bits))) == (name, why)
+    assert name in ("joint", "interpolated", "recursive", "equi_depth")
+    assert f"{count} quantiles" in why
+    assert (most_of_leaves(known) == 0) == (count < LEAST_EQUI_DEPTH)
 
 
 @given(st.sampled_from(COUNTS), st.integers(1, 10**7), st.sampled_from(BUDGETS), st.sampled_from(RELATIONS))
@@ -73,9 +73,9 @@ def test_a_tree_answers_where_its_leaves_are_points():
     for relation in RELATIONS:
         known = facts(199, 10**5, relation, **ages)
         assert choose(known)[0] == "tree"
-        assert most_in_tree(known) >= 121
+        assert most_of_leaves(known) >= 121
         # The counts of a tree leave nothing to spend on an interval.
-        assert choose(known, tree=False)[0] != "tree"
+        assert choose(known, leaves=False)[0] != "tree"
     # A median needs no count of all ages, and a tree of more leaves than it may have is none of points.
     assert choose(facts(3, 10**5, **ages))[0] == "joint"
     assert choose(facts(199, 10**5, bounds=(0, 10**6), step=1))[0] != "tree"
@@ -89,8 +89,23 @@ def test_a_recursion_needs_enough_records_to_find_its_way():
 
 
 def test_a_joint_draw_of_very_many_orders_is_not_made():
-    assert choose(facts(MOST_JOINT, 10**9))[0] == "joint"
-    assert choose(facts(MOST_JOINT + 1, 10**9))[0] == "recursive"
+    assert choose(facts(MOST_JOINT, 10**9), leaves=False)[0] == "joint"
+    assert choose(facts(MOST_JOINT + 1, 10**9), leaves=False)[0] == "recursive"
+
+
+def test_few_orders_are_drawn_and_not_only_counted():
+    for relation in RELATIONS:
+        for rows in (10**3, 10**5, 10**7):
+            known = facts(LEAST_EQUI_DEPTH - 1, rows, relation)
+            assert choose(known)[0] != "equi_depth"
+
+
+def test_counts_of_leaves_get_the_whole_budget_where_draws_are_verified():
+    # The counts tell the interval too.
+    known = facts(49, 10**6)
+    assert choose(known)[0] == "joint"
+    assert choose(facts(49, 10**5), verify=F(1, 2))[0] == "equi_depth"
+    assert choose(facts(49, 10**5), verify=F(1, 2), leaves=False)[0] == "joint"
 
 
 # --- measured -------------------------------------------------------------------------------------
@@ -132,7 +147,7 @@ def mean_error(cell, method):
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell[0]} {cell[2]} {cell[3]} {cell[4]}")
 def test_the_choice_is_near_the_best_method(cell):
-    best = {name: mean_error(cell, name) for name in ("joint", "interpolated", "recursive")}
+    best = {name: mean_error(cell, name) for name in ("joint", "interpolated", "recursive", "equi_depth")}
     found = mean_error(cell, "auto")
     print(cell, {name: round(error, 1) for name, error in best.items()}, "auto", round(found, 1))
     # The means of so few draws vary by a twentieth to a tenth.

@@ -1,5 +1,6 @@
 """What verified intervals cost and how wide they will be, before anything is read, against releases."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -92,15 +93,15 @@ def test_without_verification_no_width_is_told(facts):
 
 
 def test_words_say_which_part_verifies():
-    assert query(3).divided == "a third of the budget verifies the intervals"
-    assert query(1).divided == "a quarter of the budget verifies the intervals"
+    assert query(3).divided == "half of the budget verifies the intervals"
+    assert query(1).divided == "two fifths of the budget verifies the intervals"
     assert query(1, budget=sf.ZCDP(1)).divided == "half of the budget verifies the intervals"
     assert query(verify=F(1, 8)).divided == "12.5 % of the budget verifies the intervals"
-    assert query(**COUNTED).divided == "a third of the rest verifies the intervals"
-    many = "a third of the rest verifies the intervals, unless a tree tells them"
+    assert query(**COUNTED).divided == "half of the rest verifies the intervals"
+    many = "half of the rest verifies the intervals, unless a tree tells them"
     assert query(20, **COUNTED, step=1).divided == many
     assert query(20, **COUNTED, method=Tree()).divided == ""
-    assert query(20, **COUNTED, method="recursive").divided == "a third of the rest verifies the intervals"
+    assert query(20, **COUNTED, method="recursive").divided == "half of the rest verifies the intervals"
     for asked in (query(3), query(**COUNTED), query(20, **COUNTED)):
         assert asked.described.endswith(f"; {asked.divided}")
     assert part_words(F(1, 100), "it") == "1 % of it verifies the intervals"
@@ -110,11 +111,9 @@ def test_a_preview_says_how_wide_and_at_which_part_of_the_cost():
     given = {"unit": "row", "neighbours": "substitution", "schema": {"x": sf.Field(bounds=(0, 2000))}}
     data = sf.Dataset({"x": np.arange(2000.0)}, **given)
     session = sf.Session(data, budget=sf.PureDP(3))
-    asked = sf.Quantiles(column="x", probs=(0.25, 0.5), budget=sf.PureDP(1), verify="auto", nulls="lower")
+    asked = sf.Quantiles(column="x", probs=(0.25, 0.5), budget=sf.PureDP(1), nulls="lower")
     told = str(session.preview(asked))
     assert "; verified intervals about " in told
-    assert told.endswith("; a third of the budget verifies the intervals")
-    plain = str(
-        session.preview(sf.Quantiles(column="x", probs=(0.25, 0.5), budget=sf.PureDP(1), nulls="lower"))
-    )
+    assert told.endswith("; half of the budget verifies the intervals")
+    plain = str(session.preview(replace(asked, verify=0)))
     assert "verif" not in plain

@@ -31,7 +31,7 @@ from sfumato.privacy.composition import approx_satisfied
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.quantile_methods import Independent, InverseSensitivity, Joint, Recursive, Single, framed
 from sfumato.quantile_methods.framed import LEAST_SHARE, MOST_SHARE, REACH, Framed
-from sfumato.quantile_methods.method import buy
+from sfumato.quantile_methods.method import EMPHASIS, buy
 from sfumato.query import raw
 
 F = Fraction
@@ -392,7 +392,7 @@ def test_answers_are_those_of_the_method_and_outer_points_are_their_own():
 def test_a_share_of_nothing_is_the_method_alone():
     plain, none = ask(rows=9), ask(rows=9, interval_share=0)
     assert plain == none
-    assert none.chosen == Single()
+    assert none.chosen == Single(emphasis=EMPHASIS)
     assert none.event == plain.event
 
 
@@ -446,11 +446,11 @@ def test_a_share_is_read_exactly():
 
 
 def own_with_the_whole_budget(method, facts):
-    return replace(facts, budget=method._whole(facts), bits=facts.resolution)
+    return replace(facts, budget=method._whole(facts), points=facts.made)
 
 
 def outer_with_the_whole_budget(method, facts):
-    return replace(facts, budget=method._whole(facts), orders=method.outer_orders(facts), bits=None)
+    return replace(facts, budget=method._whole(facts), orders=method.outer_orders(facts), points=None)
 
 
 def outer_free(method, facts):

@@ -26,10 +26,11 @@ from sfumato.quantile_methods import (
     Quantiles,
     Recursive,
     Single,
+    interpolated,
     read_query,
 )
 from sfumato.quantile_methods.auto import choose
-from sfumato.quantile_methods.method import buy, root_down
+from sfumato.quantile_methods.method import EMPHASIS, buy, root_down
 from sfumato.query import parameters, raw
 
 F = Fraction
@@ -48,7 +49,7 @@ def bound(query, relation, values=VALUES, **others):
 def test_one_order_is_answered_by_one_draw():
     for relation in RELATIONS:
         query = bound(ask("auto", (H, H), bounds=(0, 100)), relation)
-        assert query.chosen == Single()
+        assert query.chosen == Single(emphasis=EMPHASIS)
         assert "chosen for one" in query.described
 
 
@@ -75,6 +76,31 @@ def test_orders_that_are_not_drawn_lie_on_the_lines_between():
     assert query.chosen.brackets((20, 50, 80), query.facts)[:3] == [(0, 21), (20, 21), (20, 51)]
     alone = ask(Interpolated(drawn=1, subcells=1), orders, bounds=(0, 100), rows=9)
     assert alone.value((40,)).tolist() == [8, 16, 24, 32, 40, 52, 64, 76, 88]
+
+
+def test_lines_to_vague_bounds_end_before_them():
+    # Between 20 and 80 % values grow by 10 in a tenth of the values: beyond, by at most 30.
+    orders = tuple(F(i, 10) for i in range(1, 10))
+    query = ask(Interpolated(drawn=3, subcells=1, emphasis=0), orders, bounds=(-1000, 10**6), rows=9)
+    assert query.value((1020, 1050, 1080)).tolist() == [-10, 20, 30, 40, 50, 60, 70, 80, 110]
+    # With one order drawn they grow by at most three times as much on one side as on the other.
+    alone = ask(Interpolated(drawn=1, subcells=1, emphasis=0), orders, bounds=(0, 1000), rows=9)
+    assert alone.value((40,)).tolist() == [8, 16, 24, 32, 40, 64, 88, 112, 136]
+
+
+def test_on_skewed_data_with_vague_bounds_lines_err_far_less(monkeypatch):
+    values = np.random.default_rng(1).lognormal(0, 1, 1000)
+    given = {"budget": PureDP(F(1, 10)), "bounds": (0, 1000), "step": None, "rows": 1000}
+    query = ask("interpolated", DECILES, **given)
+    law, targets, bits = law_of(query, values), np.arange(1, 10) * 100, SeededBits(1)
+
+    def error():
+        found = np.array([query.value(raw(law.sample(bits))) for _ in range(40)])
+        return np.abs(np.searchsorted(np.sort(values), found) - targets).mean()
+
+    limited = error()
+    monkeypatch.setattr(interpolated, "STEEPER", 10**6)
+    assert limited < 0.7 * error()
 
 
 def test_orders_that_are_drawn_are_on_the_grid_of_all_orders():

@@ -43,12 +43,12 @@ VALUES = np.random.default_rng(1).normal(50, 10, 1000)
 
 
 def median(values=VALUES, seed=1, **others):
-    given = {"bounds": (0, 100), "epsilon": 1, "nulls": "lower", "interval_share": "auto"}
+    given = {"bounds": (0, 100), "epsilon": 1, "nulls": "lower", "interval_share": "auto", "verify": 0}
     return sf.median(values, bits=SeededBits(seed), **{**given, **others})
 
 
 def deciles(values=VALUES, seed=1, **others):
-    given = {"bounds": (0, 100), "epsilon": 1, "nulls": "lower"}
+    given = {"bounds": (0, 100), "epsilon": 1, "nulls": "lower", "verify": 0}
     return sf.deciles(values, bits=SeededBits(seed), **{**given, **others})
 
 
@@ -129,7 +129,7 @@ def test_deciles_around_a_heap_are_covered(share):
     for _ in range(150):
         values = np.where(generator.random(1000) < 0.5, 30.0, generator.uniform(0, 100, 1000))
         released = sf.deciles(
-            values, bounds=(0, 100), epsilon=1, nulls="lower", interval_share=share, bits=bits
+            values, bounds=(0, 100), epsilon=1, nulls="lower", interval_share=share, verify=0, bits=bits
         )
         low, high = released.interval()
         truth = np.sort(values)[[100 * i - 1 for i in range(1, 10)]]
@@ -329,11 +329,15 @@ def test_a_verified_release_has_slopes_of_what_was_drawn(make, facts):
     found = release.interval(0.95, scenario=SLOPES)
     assert np.array_equal(np.reshape(found, (2, -1)), expected)
     wide = release.population_interval(0.95, scenario=SLOPES)
-    assert np.all(np.atleast_1d(width(found)) < np.atleast_1d(width(wide)))
+    narrow, wide = np.atleast_1d(width(found)), np.atleast_1d(width(wide))
+    # Where too few values are beyond an outer order, both are what holds on any data.
+    assert np.all(narrow <= wide)
+    assert np.all(narrow[1:-1] < wide[1:-1])
 
 
 def test_where_slopes_tell_nothing_they_are_refused_in_plain_words():
-    many = sf.quantiles(VALUES, np.linspace(0.1, 0.9, 200), bounds=(0, 100), epsilon=100, nulls="lower")
+    given = {"bounds": (0, 100), "epsilon": 100, "nulls": "lower", "verify": 0}
+    many = sf.quantiles(VALUES, np.linspace(0.1, 0.9, 200), **given)
     refused = {
         "one quantile cannot tell": median(interval_share=0),
         "so few values": deciles(VALUES[:20]),
@@ -353,24 +357,13 @@ def test_where_slopes_tell_nothing_they_are_refused_in_plain_words():
         release.interval(scenario=SLOPES)
 
 
-def test_a_verified_release_says_so_and_which_values_were_moved():
-    # A draw between two heaps is moved to one of them.
+def test_a_verified_release_says_so():
+    # Alike for all groups of a table, so that they share their notes.
+    words = "the interval is verified by counts and holds on any data; the counts also correct what was drawn"
     heaps = np.repeat([20.0, 90.0], [520, 480])
-    ended = {
-        median: "; the value was drawn outside of it and moved into it",
-        deciles: "; {} of 9 values were drawn outside of theirs and moved into them",
-    }
-    said = set()
-    for seed in range(20):
-        for make, words in ended.items():
-            release = make(heaps, seed, interval_share=0, verify="auto")
-            method, facts, own = release.query._settled(release.outcome)
-            drawn = method.method.answers(own[: -method.counted(facts)], method.own(facts))
-            moved = sum(a != b for a, b in zip(drawn, method.answers(own, facts), strict=True))
-            sentence = "the interval is verified by counts and holds on any data"
-            assert release.notes[-1] == sentence + (words.format(moved) if moved else "")
-            said.add((make, bool(moved)))
-    assert len(said) == 4, said
+    for seed in range(5):
+        for make in (median, deciles):
+            assert make(heaps, seed, interval_share=0, verify="auto").notes[-1] == words
     assert not any("verified" in note for note in deciles().notes)
 
 

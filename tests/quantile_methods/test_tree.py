@@ -15,7 +15,7 @@ from sfumato.grid import Grid
 from sfumato.laws import SeededBits
 from sfumato.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
-from sfumato.quantile_methods import METHODS, Quantiles, tree
+from sfumato.quantile_methods import METHODS, Quantiles, node_counts
 from sfumato.quantile_methods.method import Facts
 from sfumato.quantile_methods.methods import read_method
 from sfumato.quantile_methods.tree import Leaves, Tree
@@ -173,7 +173,7 @@ def test_noise_for_one_node_of_each_level_is_caught_under_substitution(
     def too_small(l1: int, l2_squared: int, coordinates: int) -> Sensitivity:
         return Sensitivity(l1=l1 // 2, l2_squared=l2_squared // 2, coordinates=coordinates)
 
-    monkeypatch.setattr(tree, "Sensitivity", too_small)
+    monkeypatch.setattr(node_counts, "Sensitivity", too_small)
     query = Quantiles(
         probs=(0.5,),
         method=Tree(branching=2, leaves=4),
@@ -209,7 +209,7 @@ def test_options_out_of_range_are_refused(options: Any) -> None:
 
 def test_leaves_follow_the_number_of_values_and_never_exceed_the_points() -> None:
     def leaves(method: Tree, **options: Any) -> int:
-        return sum(method._below_root(facts(**options))[:1])
+        return method._nodes(facts(**options)).leaves
 
     assert [leaves(Tree(), size=n) for n in (0, 16, 17, 5000, 10**9)] == [16, 16, 256, 65536, 65536]
     assert leaves(Tree(), size=5000, budget=ZCDP(1)) == 4**7
@@ -384,7 +384,7 @@ def test_no_records_are_answered_by_the_middle(public: bool) -> None:
     known = facts(size=0, size_is_public=public, replaces=public, nulls="lower" if public else "drop")
     method = Tree()
     assert method.possible(drawn(method, np.array([], dtype=float), known), known)
-    outcome = (0,) * sum(method._sizes(known))
+    outcome = (0,) * method._nodes(known).number
     middle = known.grid.value((known.grid.cells - 1) // 2)
     assert set(method.answers(outcome, known)) == {middle}
     assert method.cdf(outcome, known, [Fraction(1, 4), Fraction(3, 4)]).tolist() == [0, 1]

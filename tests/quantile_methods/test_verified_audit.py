@@ -21,9 +21,10 @@ from sfumato.data.part import Part
 from sfumato.errors import NotSupported
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
 from sfumato.quantile_methods import FromHistogram, Independent, Interpolated, Joint, Recursive, Single
+from sfumato.quantile_methods.adaptive import AdaptiveLaw
 from sfumato.quantile_methods.framed import Framed, FramedLaw
 from sfumato.quantile_methods.thresholds import Position
-from sfumato.quantile_methods.verified import Verified, VerifiedLaw
+from sfumato.quantile_methods.verified import Verified
 
 F = Fraction
 H = (F(1, 2),)
@@ -62,16 +63,16 @@ def every_outcome(left, right, reach):
     logs = [], []
     for drawn in left.first.outcomes():
         after = [law.after(drawn) for law in (left, right)]
-        assert after[0].thresholds == after[1].thresholds
+        assert after[0].places == after[1].places
         centers = [law.counts.center for law in after]
         low, high = np.minimum(*centers) - reach, np.maximum(*centers) + reach
         around = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
         counts = np.stack(np.meshgrid(*around, indexing="ij"), axis=-1).reshape(-1, len(low))
         for law, counted_law, found in zip((left, right), after, logs, strict=True):
             found.append(law.first.logpmf(drawn) + counted_law.counts.logpmf(counts))
-            some = (*drawn, *counted_law.thresholds, *counts[-1].tolist())
+            some = (*drawn, *counted_law.places, *counts[-1].tolist())
             assert law.logpmf(some) == pytest.approx(found[-1][-1], rel=1e-12)
-            moved = (*drawn, *(cell + 1 for cell in counted_law.thresholds), *counts[-1].tolist())
+            moved = (*drawn, *(cell + 1 for cell in counted_law.places), *counts[-1].tolist())
             assert law.logpmf(moved) == -math.inf
     return Pair(*(np.concatenate(found) for found in logs))
 
@@ -98,7 +99,7 @@ def test_a_comparison_is_that_of_all_draws_with_all_counts(method, orders, left,
     monkeypatch.setattr(Verified, "positions", lambda *_: TWO)
     query = counted(method, orders, "substitution", budget=budget, verify=F(1, 2), n_hint=None, rows=3)
     laws = [law_of(query, values) for values in (left, right)]
-    assert all(isinstance(law, VerifiedLaw) for law in laws)
+    assert all(isinstance(law, AdaptiveLaw) for law in laws)
     pair = every_outcome(*laws, reach=8)
     for side in pair:
         assert np.exp(side).sum() == pytest.approx(1, abs=1e-6)
@@ -130,7 +131,7 @@ def test_a_frame_with_all_its_places_has_mass_one_and_the_losses_of_single_place
     query = counted(Single(), H, "substitution", rows=3)
     laws = [law_of(query, values) for values in ([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])]
     assert laws[0].first.count > 10**14
-    first = first_draws(*(law.first for law in laws), 3)
+    first = first_draws(*(law.first for law in laws))
     for side, law in zip(first.pair, laws, strict=True):
         assert np.exp(side).sum() == pytest.approx(1, rel=1e-9)
         # Many tuples are one cell, and each of them has the same log ratio.
@@ -143,16 +144,16 @@ def test_a_frame_with_all_its_places_has_mass_one_and_the_losses_of_single_place
     for _ in range(300):
         drawn = (int(choose.integers(3)), *sorted(choose.integers(3 * 2**24, size=2).tolist()))
         after = [law.after(drawn) for law in laws]
-        assert after[0].thresholds == after[1].thresholds
+        assert after[0].places == after[1].places
         for law in after:
-            outcome = (*drawn, *law.thresholds, *law.counts.center.tolist())
+            outcome = (*drawn, *law.places, *law.counts.center.tolist())
             one, other = (each.logpmf(outcome) for each in laws)
             assert abs(one - other) <= worst + 1e-9
 
 
 def test_merged_joint_draws_are_compared_as_if_all_were_listed():
     laws = [law_of(ask(Joint(subcells=8), THIRDS, rows=4), v) for v in ([0.0, 0, 1, 3], [0.0, 1, 1, 3])]
-    merged = first_draws(*laws, 4)
+    merged = first_draws(*laws)
     assert len(merged.outcomes) < laws[0].count
     every = compare(*laws).parts[0]
     assert merged.ratios == pytest.approx(every.ratios, rel=1e-9)
@@ -218,7 +219,7 @@ def loss_on(line, method, orders, relation, left, right, **others):
     for drawn in draws:
         for law in laws:
             after = law.after(drawn)
-            outcome = (*drawn, *after.thresholds, *after.counts.center.tolist())
+            outcome = (*drawn, *after.places, *after.counts.center.tolist())
             one, other = (each.logpmf(outcome) for each in laws)
             worst = max(worst, abs(one - other))
     return worst

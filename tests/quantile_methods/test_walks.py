@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.mechanisms import GaussianMechanism, LaplaceMechanism
+from sfumato.mechanisms import GaussianMechanism, LaplaceMechanism, ZeroSumMechanism
 from sfumato.quantile_methods import walks
 from sfumato.quantile_methods.noise_sums import rough_tail, sum_tail
 from sfumato.quantile_methods.walks import Counted, walked, walked_population
@@ -18,6 +18,7 @@ REACH = 5
 CELLS = 3
 LAPLACE = LaplaceMechanism(sensitivity=1, scale=F(2, 5))
 GAUSSIAN = GaussianMechanism(sensitivity_squared=1, sigma_squared=F(1, 2), coordinates=1)
+ZERO_SUM = ZeroSumMechanism(scale=F(4, 5))
 ORDERS = (F(1, 10), F(1, 2), F(9, 10))
 FAILURE = 0.1
 each_noise = pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
@@ -27,6 +28,12 @@ each_public = pytest.mark.parametrize("public", [True, False], ids=["public n", 
 def all_noise(noise, count):
     """Every tuple of noise up to the reach, with its probability."""
     steps = range(-REACH, REACH + 1)
+    if isinstance(noise, ZeroSumMechanism):
+        law = noise.law(np.zeros(count, dtype=np.int64))
+        for free in itertools.product(steps, repeat=count - 1):
+            drawn = (*free, -sum(free))
+            yield drawn, math.exp(law.logpmf(drawn))
+        return
     chances = np.exp(np.asarray(noise.law(0).logpmf(np.arange(-REACH, REACH + 1)))).tolist()
     for drawn in itertools.product(zip(steps, chances, strict=True), repeat=count):
         yield tuple(step for step, _ in drawn), math.prod(chance for _, chance in drawn)
@@ -70,8 +77,15 @@ CASES = [
 ]
 
 
-@each_noise
-@each_public
+# Noise adds up to zero only where the number of values is public.
+each_case = pytest.mark.parametrize(
+    ("noise", "public"),
+    [*itertools.product((LAPLACE, GAUSSIAN), (True, False)), (ZERO_SUM, True)],
+    ids=["laplace, public n", "laplace", "gaussian, public n", "gaussian", "zero sum"],
+)
+
+
+@each_case
 @pytest.mark.parametrize(("thresholds", "data"), CASES, ids=lambda x: str(x) if len(x) < 3 else "")
 def test_neither_end_misses_more_often_than_it_may_on_any_data(noise, public, thresholds, data):
     for values, order in itertools.product(data, ORDERS):
@@ -79,8 +93,7 @@ def test_neither_end_misses_more_often_than_it_may_on_any_data(noise, public, th
             assert miss <= FAILURE / 2, (values, order)
 
 
-@each_noise
-@each_public
+@each_case
 def test_no_smaller_bound_would_do(noise, public, monkeypatch):
     monkeypatch.setattr(walks, "sum_tail", lambda *given: sum_tail(*given) - 1)
     worst = [0.0, 0.0]

@@ -170,7 +170,7 @@ def test_verified_intervals_are_said_with_their_part_of_the_cost_and_what_was_fo
     asked = sf.Quantiles(column="salary", budget=PURE(1), probs=(0.25, 0.5), verify="auto")
     for by in ((), ("team",)):
         said = words(html(asked_of(people(2000), [Question(query=asked, by=by, name="verified")])))
-        assert "a third of the rest verifies the intervals" in said
+        assert "half of the rest verifies the intervals" in said
         assert re.search(r"foreseen ?verified intervals about [\d,]+( to [\d,]+)? ranks wide", said)
         assert "the interval is verified by counts and holds on any data" in said
     assert "verified" not in words(page())

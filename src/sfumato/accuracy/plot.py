@@ -72,14 +72,18 @@ def _title(query: Any) -> str:
     return f"error of the {statistic_words(query)} of {shortened(query.column)}, {query.budget!r}"
 
 
+def _method_words(chosen: Any) -> str:
+    """The name of the method that draws quantiles, and whether counts verify them."""
+    verified = ", verified by counts" if chosen.name == "verified" else ""
+    while chosen.name in ("verified", "framed"):
+        chosen = chosen.method
+    return str(chosen.name).replace("_", " ") + verified
+
+
 def _subtitle(query: Any, records: list[dict[str, Any]], scenario: Scenario | None) -> list[str]:
     own = {record["panel"]: record["x"] for record in records if record["own"]}
     at = [f"n = {int(own['n']):,}"] if "n" in own else []
     at += [f"{int(own['candidates']):,} candidates"] if "candidates" in own else []
-    at += (
-        [f"method {query.chosen.name.replace('_', ' ')}"]
-        if query.name == "quantiles" and not query.sized
-        else []
-    )
+    at += [f"method {_method_words(query.chosen)}"] if query.name == "quantiles" and not query.sized else []
     at += [f"data like {scenario.words}"] if scenario is not None else []
     return ["; ".join(at)] if at else []

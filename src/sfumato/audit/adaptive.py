@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -14,10 +15,11 @@ from sfumato.audit.coordinates import changed_coordinates, moved
 from sfumato.audit.divergence import RENYI_BLOCKS, Cells, Noise, merged
 from sfumato.audit.listed import Pair, Ratios
 from sfumato.audit.listings import cells, check_count, listing
-from sfumato.laws import Law, Shifted
+from sfumato.laws import Law, Shifted, ZeroSumLaplace
+from sfumato.laws.zero_sum import log_total
+from sfumato.quantile_methods.adaptive import AdaptiveLaw, CountsLaw
 from sfumato.quantile_methods.framed import FramedLaw
 from sfumato.quantile_methods.joint import JointLaw
-from sfumato.quantile_methods.verified import CellsLaw, VerifiedLaw
 from sfumato.query import Outcome
 
 
@@ -34,14 +36,34 @@ class Move(NamedTuple):
         return Noise(Shifted(self.left, 0), Shifted(self.right, self.by))
 
 
-Moves = tuple[Move, ...]
+class ZeroSumMove(NamedTuple):
+    """A record that leaves one of some counts for another, all of which have noise that adds up to zero."""
+
+    scale: Fraction
+    counts: int
+
+    @property
+    def part(self) -> Cells:
+        """The comparison of the two laws: three log ratios are all that an outcome can have.
+
+        An outcome tells how the noise of the two counts that differ has its signs. Proof:
+        docs/proofs/laplace.md.
+        """
+        loss, rest = 2 / float(self.scale), log_total(self.scale, self.counts - 1)
+        most = rest - log_total(self.scale, self.counts) - math.log(-math.expm1(-loss))
+        middle = math.log(max(-math.expm1(most) - math.exp(most - loss), 0.0) or 5e-324)
+        left = np.array([most, middle, most - loss])
+        return Cells(Pair(left, left[::-1]), tuple(range(len(left))))
+
+
+Moves = tuple[Move | ZeroSumMove, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptive:
     """A part whose first draws are listed, and whose counts have noise around what follows from them.
 
-    For every first draw the counts differ in a few coordinates of independent noise. The part is the union
+    For every first draw the counts differ in a few coordinates of noise. The part is the union
     over the first draws of their comparisons, each shifted by the two log masses of its draw. Draws whose
     counts move alike are kept together.
 
@@ -124,40 +146,41 @@ class Adaptive:
         return Pair(*(np.concatenate(side) for side in zip(*found, strict=True)))
 
 
-def adaptive_part(left: VerifiedLaw, right: VerifiedLaw) -> Adaptive:
+def adaptive_part(left: AdaptiveLaw, right: AdaptiveLaw) -> Adaptive:
     """Two laws of verified quantiles: every first draw, and how the counts that follow it move."""
-    first = first_draws(left.first, right.first, left.facts.grid.cells)
+    first = first_draws(left.first, right.first)
     laws = left, right
     moves = tuple(_moves(*(_after(law, drawn) for law in laws)) for drawn in first.outcomes)
 
     def worst(place: int, of_left: bool) -> Outcome:
         drawn = first.outcomes[place]
         after: Any = _after(laws[0] if of_left else laws[1], drawn)
-        return (*drawn, *after.thresholds, *after.counts.center.tolist())
+        return (*drawn, *after.places, *after.counts.center.tolist())
 
     return Adaptive(first, moves, worst)
 
 
-def first_draws(left: Any, right: Any, grid_cells: int) -> Cells:
+def first_draws(left: Any, right: Any) -> Cells:
     """Every draw of two laws of quantiles; of joint draws one for all that have the same ranks and cells.
 
     Thresholds follow from answers, and these from the cells that points are in.
     """
     if isinstance(left, FramedLaw) and isinstance(right, FramedLaw):
-        own = first_draws(left.own, right.own, grid_cells)
-        outer = first_draws(left.outer, right.outer, grid_cells)
+        own = first_draws(left.own, right.own)
+        outer = first_draws(left.outer, right.outer)
         check_count(len(own.outcomes) * len(outer.outcomes))
         both = tuple((*a, *b) for a, b in itertools.product(own.outcomes, outer.outcomes))
         return Cells(listed.product(own.pair, outer.pair), both)
     if isinstance(left, JointLaw) and isinstance(right, JointLaw) and left.points == right.points:
-        return _joint_draws(left, right, left.points // grid_cells)
+        return _joint_draws(left, right)
     return cells(listing(left), listing(right))
 
 
-def _joint_draws(left: JointLaw, right: JointLaw, parts: int) -> Cells:
+def _joint_draws(left: JointLaw, right: JointLaw) -> Cells:
     """All points of a cell between two neighbouring records of either law are equally likely in both."""
     records = {int(point) + 1 for law in (left, right) for point in law.chain.misfits()[0]}
-    starts = sorted({*range(0, left.points, parts), *(point for point in records if point < left.points)})
+    begins = left.ranks.begins().tolist()
+    starts = sorted({*begins, *(point for point in records if point < left.points)})
     lengths = [b - a for a, b in itertools.pairwise([*starts, left.points])]
     orders = left.chain.orders
     check_count(math.comb(len(starts) + orders - 1, orders))
@@ -175,21 +198,39 @@ def _log_tuples(lengths: Sequence[int], runs: Sequence[int]) -> Iterator[float]:
 
 
 @lru_cache(maxsize=1 << 15)
-def _after(law: VerifiedLaw, drawn: Outcome) -> CellsLaw:
+def _after(law: AdaptiveLaw, drawn: Outcome) -> CountsLaw:
     """The law of the counts after a draw; kept, since a law meets many neighbours."""
     return law.after(drawn)
 
 
-def _moves(left: CellsLaw, right: CellsLaw) -> Moves | None:
-    if left.thresholds != right.thresholds:
+def _moves(left: CountsLaw, right: CountsLaw) -> Moves | None:
+    if left.places != right.places:
+        return None
+    one, other = left.counts, right.counts
+    if isinstance(one, ZeroSumLaplace) and isinstance(other, ZeroSumLaplace):
+        return _zero_sum_moves(one, other)
+    if isinstance(one, ZeroSumLaplace) or isinstance(other, ZeroSumLaplace):
+        # The noise tells the two laws apart.
         return None
     found = []
-    for pair in changed_coordinates(left.counts, right.counts):
-        one, other, _ = moved(*pair)
-        if not (isinstance(one, Shifted) and isinstance(other, Shifted)):
+    for pair in changed_coordinates(one, other):
+        here, there, _ = moved(*pair)
+        if not (isinstance(here, Shifted) and isinstance(there, Shifted)):
             return None
-        found.append(Move(one.noise, other.noise, int(other.center)))
+        found.append(Move(here.noise, there.noise, int(there.center)))
     return tuple(found)
+
+
+def _zero_sum_moves(left: ZeroSumLaplace, right: ZeroSumLaplace) -> Moves | None:
+    if (left.scale, len(left.center)) != (right.scale, len(right.center)):
+        return None
+    away = right.center - left.center
+    if not away.any():
+        return ()
+    if sorted(away[away != 0].tolist()) != [-1, 1]:
+        # Other totals have no outcome in common. Nothing else happens to a record that is replaced.
+        return None
+    return (ZeroSumMove(left.scale, len(left.center)),)
 
 
 @lru_cache(maxsize=256)

@@ -23,6 +23,7 @@ from sfumato.mechanisms import (
     ExponentialMechanism,
     SparseMechanism,
     TopMechanism,
+    ZeroSumMechanism,
 )
 from sfumato.mechanisms.moves import AnyQueries, CountsAtOrder
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
@@ -98,6 +99,30 @@ def worst_bounded(mechanism: BoundedNoiseMechanism) -> WorstCase:
 
     pairs = _moved([(0,) * queries], range(-reach, reach + 1))
     return worst_listed("BoundedNoiseMechanism", logs, pairs, mechanism.budget)
+
+
+def worst_partition(mechanism: ZeroSumMechanism, *, counts: int, total: int) -> WorstCase:
+    """Every way to divide records among some counts, and every record that moves to another count.
+
+    Outcomes are those within three records of some division; further ones have the same log ratios.
+    """
+
+    def divided(low: int, high: int) -> list[Vector]:
+        rows = itertools.product(range(low, high + 1), repeat=counts - 1)
+        every = ((*row, total - sum(row)) for row in rows)
+        return [row for row in every if low <= row[-1] <= high]
+
+    outcomes, inputs = np.array(divided(-3, total + 3)), divided(0, total)
+
+    def logs(center: Vector) -> Floats:
+        return np.asarray(mechanism.law(np.array(center)).logpmf(outcomes))
+
+    pairs = (
+        (left, right)
+        for left, right in itertools.permutations(inputs, 2)
+        if sum(abs(a - b) for a, b in zip(left, right, strict=True)) == 2
+    )
+    return worst_listed("ZeroSumMechanism", logs, pairs, PureDP(mechanism.event.pure_epsilon))
 
 
 def worst_crossing(mechanism: AboveThreshold, *, values: int, rows: int, run: int) -> WorstCase:

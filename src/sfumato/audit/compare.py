@@ -24,13 +24,13 @@ from sfumato.laws import Choice, Clamped, Law, Point, Shifted
 from sfumato.laws.graded import Graded
 from sfumato.mechanisms.transcripts import Transcripts
 from sfumato.privacy.conversions import zcdp_delta
+from sfumato.quantile_methods.adaptive import AdaptiveLaw
 from sfumato.quantile_methods.crossings import ScansLaw
 from sfumato.quantile_methods.framed import FramedLaw
 from sfumato.quantile_methods.independent import NodesLaw
 from sfumato.quantile_methods.joint import JointLaw
 from sfumato.quantile_methods.node import Node
 from sfumato.quantile_methods.recursive import RecursiveLaw
-from sfumato.quantile_methods.verified import VerifiedLaw
 
 # Products of so few cells are one list, which takes less time than part by part.
 FEW_CELLS = 1 << 12
@@ -223,7 +223,7 @@ def part(left: Any, right: Any) -> Sandwich:
         return recursive_part(left, right)
     if isinstance(left, Transcripts) and isinstance(right, Transcripts) and left.mechanism.answer_noise:
         return _numbered(left, right)
-    if isinstance(left, VerifiedLaw) and isinstance(right, VerifiedLaw):
+    if isinstance(left, AdaptiveLaw) and isinstance(right, AdaptiveLaw):
         return adaptive_part(left, right)
     return cells(listing(left), listing(right))
 
@@ -235,7 +235,7 @@ def cells_of(left: Listing, right: Listing) -> Comparison:
 
 def is_listed(law: Any) -> bool:
     """Whether a law is compared outcome by outcome."""
-    if isinstance(law, NodesLaw | FramedLaw | VerifiedLaw):
+    if isinstance(law, NodesLaw | FramedLaw | AdaptiveLaw):
         return False
     long = isinstance(law, JointLaw | RecursiveLaw | ScansLaw) and law.count > MOST_OUTCOMES
     numbered = isinstance(law, Transcripts) and law.mechanism.answer_noise is not None

@@ -82,6 +82,7 @@ METHOD_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "inverse_sensitivity": ({}, {"radius": 1}),
     "unbounded": ({"ratio": 4, "lower": 0, "largest": 50}, {"ratio": 4, "largest": 4}),
     "tree": ({"leaves": 4, "branching": 2},),
+    "equi_depth": ({"leaves": 4, "subcells": 1}, {"leaves": 2, "subcells": 2}),
 }
 # At this delta three pieces are bought by squares, and one by its epsilon.
 QUANTILE_RULES: tuple[tuple[Budget, NullRule], ...] = (
@@ -100,6 +101,7 @@ _OTHER_SHAPES = {
     "histogram": ((3, 2), (2, 1)),
     "unbounded": ((3, 2), (2, 1)),
     "tree": ((3, 2), (3, 1)),
+    "equi_depth": ((3, 1), (3, 1)),
 }
 # Asked of all groups at once: the statistics whose noise is scaled in different ways.
 GROUPED = ("count", "sum over zero", "mean with its spread", "histogram of 2 bins", "most common of two")
@@ -197,6 +199,7 @@ def _quantiles(quick: bool) -> Iterator[Target]:
                     bounds=(0, top),
                     step=1,
                     n_hint=4,
+                    verify=0,
                 )
                 chosen = "".join(f", {key} {value}" for key, value in options.items())
                 asked = f"order{'s' * (len(orders) > 1)} {' '.join(map(str, orders))}"

@@ -7,7 +7,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from sfumato.audit.choices import worst_bounded, worst_choice, worst_crossing, worst_stream
+from sfumato.audit.choices import (
+    worst_bounded,
+    worst_choice,
+    worst_crossing,
+    worst_partition,
+    worst_stream,
+)
 from sfumato.audit.exact import WorstCase, worst_case
 from sfumato.audit.kept_keys import worst_selection
 from sfumato.audit.secrets import flu_in_a_household, worst_secrets
@@ -23,6 +29,7 @@ from sfumato.mechanisms import (
     SparseMechanism,
     TopMechanism,
     WassersteinMechanism,
+    ZeroSumMechanism,
 )
 from sfumato.mechanisms.exponential import VARIANTS
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
@@ -60,12 +67,20 @@ def mechanism_targets(*, quick: bool = False) -> Iterator[Target]:
         gaussian = isinstance(mechanism, GaussianMechanism)
         cost = ZCDP(mechanism.event.rho) if gaussian else _pure(mechanism)
         yield _target(mechanism, _options(mechanism), cost, partial(worst_case, mechanism, cells=CELLS))
+    yield from _partitions()
     yield from _choices(quick)
     yield from _scans(quick)
     yield from _streams(quick)
     yield from _bounded(quick)
     yield from _selections(quick)
     yield from _secrets()
+
+
+def _partitions() -> Iterator[Target]:
+    for epsilon, counts in itertools.product((Fraction(1, 10), Fraction(1), Fraction(3)), (2, 3)):
+        mechanism = ZeroSumMechanism.calibrated(epsilon)
+        run = partial(worst_partition, mechanism, counts=counts, total=3)
+        yield _target(mechanism, f"{counts} counts, {_options(mechanism)}", _pure(mechanism), run)
 
 
 def _choices(quick: bool) -> Iterator[Target]:

@@ -9,6 +9,7 @@ from sfumato.grid import Edges, Floats, Grid, Ints, Lattice
 if TYPE_CHECKING:
     from sfumato.data.counts import NullRule, Sums
     from sfumato.data.extremes import Extremes
+    from sfumato.data.line import Line
     from sfumato.data.matches import Matches
     from sfumato.data.ranks import Ranks
 
@@ -33,7 +34,7 @@ class EngineColumn(Column):
         """The sum on a lattice, with the smallest and the largest records."""
 
     @abstractmethod
-    def ranks(self, grid: Grid, nulls: "NullRule", parts: int) -> "Ranks":
+    def ranks(self, grid: Grid, nulls: "NullRule", parts: int, line: "Line | None") -> "Ranks":
         """The ranks on a grid."""
 
     @abstractmethod

@@ -14,6 +14,7 @@ from sfumato.data.extremes import Extremes
 from sfumato.data.lazy_axes import Axis, EdgesAxis, LatticeAxis, axis_of
 from sfumato.data.lazy_ranks import LazyRanks
 from sfumato.data.lazy_table import LazyTable
+from sfumato.data.line import Line
 from sfumato.data.matches import Matches
 from sfumato.data.passes import Passes
 from sfumato.data.portion import WHOLE_TABLE, Portion
@@ -142,9 +143,9 @@ class LazyColumn(EngineColumn):
         cells, counts = self._answer(CellRequest(self._portion, self.name, axis, shift))
         return int(counts[cells < 0].sum())
 
-    def ranks(self, grid: Grid, nulls: NullRule, parts: int) -> LazyRanks:
+    def ranks(self, grid: Grid, nulls: NullRule, parts: int, line: Line | None) -> LazyRanks:
         """The ranks on a grid."""
-        return LazyRanks.on(self, grid, nulls, parts)
+        return LazyRanks.on(self, grid, nulls, parts, line)
 
     def extremes(self, lattice: Lattice, nulls: NullRule, keep: int) -> Extremes:
         """The sum on a lattice, with the smallest and the largest records."""

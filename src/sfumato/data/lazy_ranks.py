@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sfumato.data.counts import NullRule
 from sfumato.data.lazy_axes import Axis, GridAxis
+from sfumato.data.line import Line
 from sfumato.data.ranks import BLOCK_BITS, Ranks, check_parts
 from sfumato.errors import EngineFault
 from sfumato.grid import Grid, Ints
@@ -25,7 +26,16 @@ class LazyRanks(Ranks):
     the distinct cells in those that were asked for, never the rows.
     """
 
-    def __init__(self, column: "LazyColumn", axis: Axis, nulls: NullRule, *, bits: int = 0) -> None:
+    def __init__(
+        self,
+        column: "LazyColumn",
+        axis: Axis,
+        nulls: NullRule,
+        *,
+        bits: int = 0,
+        line: Line | None = None,
+    ) -> None:
+        self.line = Line(axis.cells) if line is None else line
         self._bits = bits
         self._lazy, self._axis, self._nulls = column, axis, nulls
         spread = max(_ALL_BITS - (column.groups - 1).bit_length(), _LEAST_BITS)
@@ -40,16 +50,13 @@ class LazyRanks(Ranks):
         self._starts: Ints = np.zeros(len(counts) + 1, dtype=np.int64)
 
     @classmethod
-    def on(cls, column: "LazyColumn", grid: Grid, nulls: NullRule, parts: int) -> "LazyRanks":
-        """The ranks on a grid, each cell divided into parts."""
-        found = cls(column, GridAxis(grid), nulls, bits=check_parts(parts))
+    def on(
+        cls, column: "LazyColumn", grid: Grid, nulls: NullRule, parts: int, line: Line | None = None
+    ) -> "LazyRanks":
+        """The ranks on a grid, each unit of a cell divided into parts."""
+        found = cls(column, GridAxis(grid), nulls, bits=check_parts(parts), line=line)
         found.grid = grid
         return found
-
-    @property
-    def points(self) -> int:
-        """The number of points of the line."""
-        return self._axis.cells << self._bits
 
     def _sort(self, wanted: NDArray[np.bool_]) -> None:
         new = np.flatnonzero(wanted & ~self._wanted & (np.diff(self._ends) > 0))
@@ -66,6 +73,13 @@ class LazyRanks(Ranks):
         self._wanted = wanted
         np.cumsum(np.where(wanted, np.diff(self._ends), 0), out=self._starts[1:])
 
+    def _cells_at(self, ranks: Ints) -> Ints:
+        if not len(ranks) or not self._shift:
+            return super()._cells_at(ranks)
+        blocks = np.searchsorted(self._ends, ranks, side="left") - 1
+        places = self._starts[blocks] + ranks - 1 - self._ends[blocks]
+        return self._distinct[np.searchsorted(self._upto, places, side="right")]
+
     def _at(self, ranks: Ints) -> Ints:
         if not len(ranks) or not self._shift:
             return super()._at(ranks)
@@ -73,8 +87,6 @@ class LazyRanks(Ranks):
         places = self._starts[blocks] + ranks - 1 - self._ends[blocks]
         found = np.searchsorted(self._upto, places, side="right")
         cells = self._distinct[found]
-        if not self._bits:
-            return cells
         begins = np.concatenate([[0], self._upto])[found]
         return self._spread(cells, places - begins, self._upto[found] - begins)
 

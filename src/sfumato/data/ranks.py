@@ -11,6 +11,7 @@ from sfumato.data.admission import admit
 from sfumato.data.column import CHUNK, Column
 from sfumato.data.counts import NULL_RULES, NullRule, settle
 from sfumato.data.engine_column import EngineColumn
+from sfumato.data.line import Line
 from sfumato.data.spread import spread, spread_below
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Grid, Ints
@@ -33,17 +34,27 @@ def check_parts(parts: int) -> int:
 class Ranks:
     """A column on a line of points: the cells of a fine grid, each divided into `parts`, a power of two.
 
-    The k-th record of a cell sits at a public place of it (`spread`), so that ties are points of their own
-    and one record more or less still moves one count by one. Private: nothing here may be published without
-    a mechanism. Memory beside the column is four bytes a row.
+    A cell that has several units on the `line` is divided into so many times as many points. The k-th record
+    of a cell sits at a public place of it (`spread`), so that ties are points of their own and one record
+    more or less still moves one count by one. Private: nothing here may be published without a mechanism.
+    Memory beside the column is four bytes a row.
 
     >>> ranks = Ranks([0.5, 0.5, 3.0], Grid.of_step(0, 4, 0.5), parts=4)
     >>> ranks.size, ranks.points, ranks.positions(1, 3).tolist(), ranks.below(5), ranks.upto(6)
     (3, 36, [5, 6, 26], 0, 2)
     """
 
-    def __init__(self, values: Any, grid: Grid, *, nulls: NullRule = "drop", parts: int = 1) -> None:
+    def __init__(
+        self,
+        values: Any,
+        grid: Grid,
+        *,
+        nulls: NullRule = "drop",
+        parts: int = 1,
+        line: Line | None = None,
+    ) -> None:
         self.grid = grid
+        self.line = Line(grid.cells) if line is None else line
         self._bits = check_parts(parts)
         self._column: Column = admit(values)
         self._column.require("integer", "real")
@@ -61,11 +72,13 @@ class Ranks:
             self._sort(~self._wanted)
 
     @classmethod
-    def of(cls, column: Column, grid: Grid, *, nulls: NullRule, parts: int) -> "Ranks":
+    def of(
+        cls, column: Column, grid: Grid, *, nulls: NullRule, parts: int, line: Line | None = None
+    ) -> "Ranks":
         """The ranks of a column, wherever it lies."""
         if isinstance(column, EngineColumn):
-            return column.ranks(grid, nulls, parts)
-        return cls(column, grid, nulls=nulls, parts=parts)
+            return column.ranks(grid, nulls, parts, line)
+        return cls(column, grid, nulls=nulls, parts=parts, line=line)
 
     @property
     def size(self) -> int:
@@ -75,7 +88,7 @@ class Ranks:
     @property
     def points(self) -> int:
         """The number of points of the line."""
-        return self.grid.cells << self._bits
+        return self.line.units << self._bits
 
     def _count(self, blocks: int) -> tuple[Ints, int]:
         counted = np.zeros(blocks, dtype=np.int64)
@@ -143,11 +156,19 @@ class Ranks:
 
     def positions(self, first: int, last: int) -> Ints:
         """The points of the records numbered first..last, from 1, in order."""
+        self._read(first, last)
+        return self._at(np.arange(first, last + 1))
+
+    def cells(self, first: int, last: int) -> Ints:
+        """The cells of the records numbered first..last, from 1, in order."""
+        self._read(first, last)
+        return self._cells_at(np.arange(first, last + 1))
+
+    def _read(self, first: int, last: int) -> None:
         if self._shift and first <= last:
             begin, end = self._block(first), self._block(last)
             if self._starts[end + 1] - self._starts[begin] != self._ends[end + 1] - self._ends[begin]:
                 self.refine([(first, last)])
-        return self._at(np.arange(first, last + 1))
 
     def at(self, ranks: Ints) -> Ints:
         """The points of the records with these numbers, in increasing order."""
@@ -155,36 +176,36 @@ class Ranks:
             self.refine_at(ranks)
         return self._at(ranks)
 
+    def _cells_at(self, ranks: Ints) -> Ints:
+        blocks: Ints = np.searchsorted(self._ends, ranks, side="left") - 1
+        if not self._shift or not len(ranks):
+            return blocks
+        cells: Ints = self._sorted[self._starts[blocks] + ranks - 1 - self._ends[blocks]].astype(np.int64)
+        return cells
+
     def _at(self, ranks: Ints) -> Ints:
         if not len(ranks):
             return np.empty(0, dtype=np.int64)
         if not self._shift:
-            cells = np.searchsorted(self._ends, ranks, side="left") - 1
-            if not self._bits:
-                return np.asarray(cells, dtype=np.int64)
+            cells = self._cells_at(ranks)
             begins = self._ends[cells]
             return self._spread(cells, ranks - 1 - begins, self._ends[cells + 1] - begins)
         blocks = np.searchsorted(self._ends, ranks, side="left") - 1
         places = self._starts[blocks] + ranks - 1 - self._ends[blocks]
         cells = self._sorted[places].astype(np.int64)
         if not self._bits:
-            return np.asarray(cells)
-        found: Ints = cells << self._bits
-        # Most records are alone in their cell, in its middle; the others have an equal neighbour.
-        found += 1 << (self._bits - 1)
-        last = len(self._sorted) - 1
-        alike = (self._sorted[np.minimum(places + 1, last)] == cells) & (places < last)
-        alike |= (self._sorted[np.maximum(places - 1, 0)] == cells) & (places > 0)
-        tied = np.flatnonzero(alike)
-        if len(tied):
-            twins = self._sorted[places[tied]]  # of the type of what is searched, which saves a copy of it
-            begins = np.searchsorted(self._sorted, twins, side="left")
-            counts = np.searchsorted(self._sorted, twins, side="right") - begins
-            found[tied] = self._spread(cells[tied], places[tied] - begins, counts)
-        return found
+            return self.line.begins(cells)
+        # Equal records are looked for whether there are any or not, so that ties do not show in the time.
+        sought = self._sorted[places]  # of the type of what is searched, which saves a copy of it
+        begins = np.searchsorted(self._sorted, sought, side="left")
+        counts = np.searchsorted(self._sorted, sought, side="right") - begins
+        return self._spread(cells, places - begins, counts)
 
     def _spread(self, cells: Ints, order: Ints, counts: Ints) -> Ints:
-        found: Ints = (cells << self._bits) + spread(order, counts, self._bits)
+        found: Ints = self.line.begins(cells) << self._bits
+        if self._bits:
+            # The places of a cell are as many points apart as it has units.
+            found += spread(order, counts, self._bits) * self.line.widths(cells)
         return found
 
     def _of_cell(self, cell: int) -> tuple[int, int]:
@@ -204,23 +225,30 @@ class Ranks:
         """How many records are below a point."""
         if point >= self.points:
             return self.size
-        cell, part = point >> self._bits, point & ((1 << self._bits) - 1)
+        cell = self.line.cell(point >> self._bits)
+        begin, end = self.line.begins(cell), self.line.begins(cell + 1)
         low, high = self._of_cell(cell)
-        return low + spread_below(part, high - low, self._bits)
+        # Places are a width apart, and the first one is where the cell begins.
+        place = -(-(point - (begin << self._bits)) // (end - begin))
+        return low + spread_below(place, high - low, self._bits)
 
     def upto(self, point: int) -> int:
         """How many records are at or below a point."""
         return self.below(point + 1)
 
+    def begins(self) -> Ints:
+        """The first point of each cell, for audits on small grids."""
+        return self.line.begins(np.arange(self.line.cells)) << self._bits
+
     def below_cells(self, cells: Ints) -> Ints:
         """How many records are below the first point of each cell; one past the last counts all."""
-        inside = cells[cells < self.points >> self._bits]
+        inside = cells[cells < self.line.cells]
         if self._shift:
             wanted = self._wanted.copy()
             blocks = inside >> self._shift
             # Nothing is to be sorted in an empty block.
             wanted[blocks[self._ends[blocks + 1] > self._ends[blocks]]] = True
             self._sort(wanted)
-        last = self.points >> self._bits
+        last = self.line.cells
         found = [self.size if cell >= last else self._of_cell(cell)[0] for cell in cells.tolist()]
         return np.array(found, dtype=np.int64)

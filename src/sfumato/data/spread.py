@@ -33,11 +33,13 @@ def spread(order: Ints, count: Ints, bits: int) -> Ints:
 
 
 def spread_below(part: int, count: int, bits: int) -> int:
-    """How many of the first `count` records have a place below `part`.
+    """How many of the first `count` records have a place below `part`, which may be one past the last.
 
-    >>> [spread_below(part, 5, 3) for part in range(8)]
-    [0, 0, 1, 2, 2, 3, 4, 5]
+    >>> [spread_below(part, 5, 3) for part in range(9)]
+    [0, 0, 1, 2, 2, 3, 4, 5, 5]
     """
+    if part >> bits:
+        return count
     number = below = 0
     for i in range(bits):
         if part >> (bits - 1 - i) & 1:

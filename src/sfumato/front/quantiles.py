@@ -43,7 +43,7 @@ def quantiles(
     step: Number | None = None,
     n_hint: int | None = None,
     interval_share: Number | Literal["auto"] = 0,
-    verify: Number | Literal["auto"] = 0,
+    verify: Number | Literal["auto"] = "auto",
     nulls: NullRule | None = None,
     weights: None = None,
     bits: Bits | None = None,
@@ -60,7 +60,8 @@ def quantiles(
         step: the distance between points that can be answered; 1 for integers and very fine for reals.
         n_hint: a guess of the number of rows where that is private.
         interval_share: the part of the budget that makes the interval narrow; "auto" for the best part.
-        verify: the part of the budget that verifies intervals by counts, to hold on any data; or "auto".
+        verify: the part of the budget that counts values around the answers, so that the intervals hold on
+            any data; 0 for none.
         weights: refused, because a record of a large weight could not be hidden.
 
     The other arguments and the errors are those of `sfumato.count`.
@@ -192,7 +193,7 @@ def _quantiles(
     step: Number | None = None,
     n_hint: int | None = None,
     interval_share: Number | Literal["auto"] = 0,
-    verify: Number | Literal["auto"] = 0,
+    verify: Number | Literal["auto"] = "auto",
     nulls: NullRule | None = None,
     weights: None = None,
     bits: Bits | None = None,

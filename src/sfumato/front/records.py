@@ -37,6 +37,9 @@ def read_release(stored: str | Mapping[str, Any]) -> Release:
         if record["parameters"]["neighbours"] is None or not query.possible(outcome):
             raise ValueError
         release = Release(query, outcome, private=record["private"] is True)
+        # A choice that the record leaves open would be made anew.
+        if release.query != query:
+            raise ValueError
         if len(release.table()) - 1 != len(query.labels()):
             raise ValueError
         release.to_dict()  # whatever a reader may ask for can be computed

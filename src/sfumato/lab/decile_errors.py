@@ -50,6 +50,7 @@ def deciles(name: str, epsilon: Any, rows: int, *, steps: int | None = None) -> 
         neighbours="substitution",
         rows=rows,
         method=method,
+        verify=0,
     )
 
 

@@ -94,6 +94,7 @@ def asked(epsilon: Any, bounds: tuple[Any, Any], rows: int, step: Any = None) ->
         neighbours="substitution",
         rows=rows,
         scalar=True,
+        verify=0,
     )
 
 

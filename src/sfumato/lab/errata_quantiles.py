@@ -52,6 +52,7 @@ def loss_on_line(
         step=1,
         neighbours=relation,
         nulls="lower",
+        verify=0,
     )
     left, right = (np.repeat(np.array(places, dtype=float), each) for each in counts)
     return exact(query, left, right).amount
@@ -152,6 +153,7 @@ def gaps_stay() -> Finding:
             step=Fraction(1, 10),
             neighbours="substitution",
             rows=rows,
+            verify=0,
         )
         law: Any = law_on(query, data)
         middle = 10 * rows // 2 + 5

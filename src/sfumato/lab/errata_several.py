@@ -36,6 +36,7 @@ def full_budgets() -> Finding:
         step=Fraction(1, 2**20),
         neighbours="substitution",
         rows=rows,
+        verify=0,
     )
     figures = {}
     for name, method in (("independent", Independent()), ("recursive", Recursive())):
@@ -74,6 +75,7 @@ def calls() -> Finding:
             bounds=(0, 1),
             neighbours="substitution",
             rows=100,
+            verify=0,
         )
         counted.append((len(branches(query.facts)), count.bit_length()))
     return found(

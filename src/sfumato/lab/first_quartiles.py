@@ -109,6 +109,7 @@ def subjects(mode: Mode, width: int, *, whole: bool = False) -> dict[str, Any]:
             budget=PureDP(1),
             bounds=(0, width),
             step=1 if whole else None,
+            verify=0,
             neighbours="substitution",
         )
     return {INTEGERS: qexp} if whole else {QEXP: qexp, LAPLACE: laplace}

@@ -54,7 +54,14 @@ class QuantileRows:
 
     >>> from sfumato.laws import SeededBits
     >>> from sfumato.privacy import PureDP
-    >>> median = Quantiles(probs=(0.5,), budget=PureDP(1), bounds=(0, 1), neighbours="substitution")
+    >>> median = Quantiles(
+    ...     probs=(0.5,),
+    ...     method="single",
+    ...     budget=PureDP(1),
+    ...     bounds=(0, 1),
+    ...     neighbours="substitution",
+    ...     verify=0,
+    ... )
     >>> laws = QuantileRows.of(median, np.linspace(0, 1, 4000).reshape(4, 1000))
     >>> laws.sample(SeededBits(1), 2).shape, laws.exact("rank").round(3).tolist()
     ((4, 2, 1), [1.919, 1.919, 1.919, 1.919])
@@ -89,7 +96,7 @@ class QuantileRows:
         if type(method) not in (Single, Independent) or getattr(method, "flip", False):
             return None
         law = query.law(query.look(admit(rows[0], query.column)))
-        if not isinstance(law, NodesLaw):
+        if not isinstance(law, NodesLaw) or any(node.wide_cells for node in law.nodes):
             return None
         windows = [node.window() for node in law.nodes]
         first, behind = min(low for low, _ in windows), max(high for _, high in windows) + 1

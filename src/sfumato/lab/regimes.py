@@ -70,6 +70,7 @@ class Place:
             neighbours="substitution",
             step=1 if ties else (Fraction(high) - Fraction(low)) / POINTS,
             on_points=ties,
+            verify=0,
         )
 
 

@@ -83,7 +83,9 @@ def run(
             than finite numbers, or one that cannot be sent to a process.
 
     >>> import sfumato as sf
-    >>> median = sf.Quantiles(probs=[0.5], budget=sf.PureDP(1), bounds=(0, 1))
+    >>> median = sf.Quantiles(
+    ...     probs=[0.5], method="single", budget=sf.PureDP(1), bounds=(0, 1), verify=0
+    ... )
     >>> frame = run(median, data=datasets.uniform(), sweep={"n": [100], "epsilon": [0.5, 1]}, repeats=50)
     >>> frame["epsilon"].to_list(), bool((frame["exact"].diff().drop_nulls() < 0).all())
     ([0.5, 1.0], True)

@@ -48,6 +48,7 @@ def query(method: str, probs: Orders, epsilon: float = 1) -> Quantiles:
         bounds=(0, 1),
         neighbours="substitution",
         step=STEP,
+        verify=0,
     )
 
 

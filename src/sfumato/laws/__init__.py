@@ -14,6 +14,7 @@ from sfumato.laws.law import Law
 from sfumato.laws.selection import Peeled, Selection
 from sfumato.laws.shifted import Shifted
 from sfumato.laws.truncated import TruncatedLaplace
+from sfumato.laws.zero_sum import ZeroSumLaplace
 
 __all__ = [
     "Bits",
@@ -35,6 +36,7 @@ __all__ = [
     "Shifted",
     "SystemBits",
     "TruncatedLaplace",
+    "ZeroSumLaplace",
     "bernoulli",
     "bernoulli_exp",
     "default_bits",

@@ -46,7 +46,7 @@ class Shifted:
         vector = np.array(self.center)
         if vector.ndim != 1:
             raise InvalidParameter("center must be an integer or a vector of integers")
-        vector = _sum_of_integers(vector, np.int64(0))
+        vector = sum_of_integers(vector, np.int64(0))
         vector.flags.writeable = False
         object.__setattr__(self, "center", vector)
 
@@ -96,19 +96,22 @@ class Shifted:
         if isinstance(self.center, int):
             if size is None:
                 return self.center + self.noise.sample(bits)
-            return _sum_of_integers(self.noise.sample(bits, size), self.center)
+            return sum_of_integers(self.noise.sample(bits, size), self.center)
         shape = self.center.shape if size is None else (size, *self.center.shape)
         noise = np.asarray(self.noise.sample(bits, math.prod(shape))).reshape(shape)
-        return _sum_of_integers(noise, self.center)
+        return sum_of_integers(noise, self.center)
 
     def _noise_of(self, outcome: Any) -> Any:
         if isinstance(self.center, int) and isinstance(outcome, int) and not isinstance(outcome, bool):
             return outcome - self.center
-        return _sum_of_integers(outcome, -self.center)
+        return sum_of_integers(outcome, -self.center)
 
 
-def _sum_of_integers(left: Any, right: Any) -> Any:
-    # int64 if neither side can make the sum wrap, else Python integers; floats are refused.
+def sum_of_integers(left: Any, right: Any) -> Any:
+    """The sum of integers or arrays of them: int64 where it cannot wrap, Python integers elsewhere.
+
+    Floats are refused.
+    """
     left, right = np.asarray(left), np.asarray(right)
     if _is_small(left) and _is_small(right):
         return left.astype(np.int64) + right.astype(np.int64)

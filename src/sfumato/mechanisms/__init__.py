@@ -12,6 +12,7 @@ from sfumato.mechanisms.partition_selection import PartitionSelection
 from sfumato.mechanisms.sparse import Sparse, SparseMechanism
 from sfumato.mechanisms.transcripts import Transcripts
 from sfumato.mechanisms.wasserstein import OneShotRelease, WassersteinMechanism
+from sfumato.mechanisms.zero_sum import ZeroSumMechanism
 
 # Every mechanism that disturbs a number: the contract tests read it, so that none misses the exact audit.
 MECHANISMS: tuple[type[LaplaceMechanism] | type[GaussianMechanism] | type[ClampedGeometric], ...] = (
@@ -42,5 +43,6 @@ __all__ = [
     "TopMechanism",
     "Transcripts",
     "WassersteinMechanism",
+    "ZeroSumMechanism",
     "additive",
 ]

@@ -204,7 +204,8 @@ class QueryTable(Table):
         None, description="The part of this query's budget that makes its interval narrow, or 'auto'."
     )
     verify: IntervalShare | None = Field(
-        None, description="quantiles: the part of this query's budget that verifies intervals, or 'auto'."
+        None,
+        description="quantiles: the part of this query's budget that verifies intervals, 'auto' if left out.",
     )
     probs: Orders | None = Field(None, description="quantiles: the orders, each inside (0, 1).")
     prob: Inside | None = Field(None, description="quantile: the order, inside (0, 1).")

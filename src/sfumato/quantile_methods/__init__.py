@@ -1,5 +1,6 @@
 """Private quantiles: one query, several methods that share one protocol."""
 
+from sfumato.quantile_methods.equi_depth import EquiDepth
 from sfumato.quantile_methods.histogram import FromHistogram
 from sfumato.quantile_methods.independent import Independent
 from sfumato.quantile_methods.interpolated import Interpolated
@@ -17,6 +18,7 @@ __all__ = [
     "METHODS",
     "QUERIES",
     "AnyQuery",
+    "EquiDepth",
     "FromHistogram",
     "Independent",
     "Interpolated",

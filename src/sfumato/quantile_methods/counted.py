@@ -8,7 +8,7 @@ from fractions import Fraction
 from sfumato.data.column import Column
 from sfumato.laws import Bits, Law
 from sfumato.mechanisms import Additive, Sensitivity, additive
-from sfumato.privacy import ZCDP, ApproxDP, Budget, ComposedEvent, ConcentratedEvent, Event, PureDP, PureEvent
+from sfumato.privacy import ZCDP, ApproxDP, ComposedEvent, ConcentratedEvent, Event, PureDP, PureEvent
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.quantile_methods.method import Facts, Method
 from sfumato.query import Outcome, raw
@@ -30,14 +30,14 @@ class Counted:
     facts: Facts
 
     @classmethod
-    def under(cls, facts: Facts) -> "Counted":
-        """A twentieth of the budget for the count, the rest for the quantiles."""
+    def under(cls, facts: Facts, share: Fraction = SHARE) -> "Counted":
+        """A twentieth of the budget for the count, or another share; the rest for the quantiles."""
         whole = facts.budget
         if isinstance(whole, ApproxDP):
             # Epsilons add up, and so do rhos to what the approximate budget converts to: the stronger one.
             pure = facts.buy(1).pure
             whole = PureDP(whole.epsilon) if pure else ZCDP(zcdp_rho(whole.epsilon, whole.delta))
-        first, rest = _split(whole)
+        first, rest = whole.share(share), whole.share(1 - share)
         return cls(additive(first, Sensitivity.scalar(1), "auto"), replace(facts, budget=rest))
 
     @property
@@ -103,10 +103,3 @@ class CountedLaw:
         method = self.pick(facts)
         law: Law = method.law(method.look(self.column, facts), facts)  # type: ignore[assignment]
         return law
-
-
-def _split(budget: Budget) -> tuple[Budget, Budget]:
-    if isinstance(budget, PureDP):
-        return PureDP(budget.epsilon * SHARE), PureDP(budget.epsilon * (1 - SHARE))
-    rho = budget.rho  # type: ignore[union-attr]
-    return ZCDP(rho * SHARE), ZCDP(rho * (1 - SHARE))

@@ -5,15 +5,20 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from sfumato.checks import compact
-from sfumato.mechanisms import Additive
+from sfumato.quantile_methods.equi_depth import EquiDepth
 from sfumato.quantile_methods.method import Facts
-from sfumato.quantile_methods.noise_sums import rough_tail
-from sfumato.quantile_methods.thresholds import Spot, usual_error
+from sfumato.quantile_methods.noise_sums import CountNoise
+from sfumato.quantile_methods.thresholds import Spot, astray, missed
 from sfumato.quantile_methods.verified import Verified
 
-PARTS = {Fraction(1, 2): "half", Fraction(1, 3): "a third", Fraction(1, 4): "a quarter"}
+PARTS = {
+    Fraction(1, 2): "half",
+    Fraction(2, 5): "two fifths",
+    Fraction(1, 3): "a third",
+    Fraction(1, 4): "a quarter",
+}
 # So many standard deviations away, a threshold is always verified.
-ALWAYS = 8
+ALWAYS = 16
 
 
 def part_words(share: Fraction, whole: str) -> str:
@@ -25,11 +30,16 @@ def part_words(share: Fraction, whole: str) -> str:
     return f"{PARTS.get(share, f'{compact(100 * share)} %')} of {whole} verifies the intervals"
 
 
-def usual_ranks(method: Verified, facts: Facts, confidence: float) -> list[float]:
+def usual_ranks(method: Verified | EquiDepth, facts: Facts, confidence: float) -> list[float]:
     """About how many ranks apart the ends of each interval are, on average, where neighbours differ alike."""
+    if isinstance(method, EquiDepth):
+        nodes = method.nodes(facts)
+        # Both ends are edges, half a leaf further out on average.
+        leaf = facts.known_size / nodes.leaves
+        return [2 * nodes.error(float(order), confidence) + leaf for order in facts.orders]
     size, noise, failure = facts.known_size, method.noise(facts), (1 - confidence) / 2
     places = [position.order for position in method.positions(facts)]
-    off = usual_error(len(facts.orders), float(method.own(facts).buy(1).range))
+    off = method.off(facts)
     found = []
     for order in facts.orders:
         known = None if facts.size_is_public else order
@@ -42,7 +52,7 @@ def usual_ranks(method: Verified, facts: Facts, confidence: float) -> list[float
 
 
 def _reach(
-    side: Iterable[tuple[float, Spot]], room: float, noise: Additive, failure: float, off: float
+    side: Iterable[tuple[float, Spot]], room: float, noise: CountNoise, failure: float, off: float
 ) -> float:
     """How many ranks away an interval ends on one side, on average; the farthest threshold comes first.
 
@@ -57,10 +67,9 @@ def _reach(
     return reached + end * chance
 
 
-def _verified(away: float, spot: Spot, noise: Additive, failure: float, off: float) -> float:
+def _verified(away: float, spot: Spot, noise: CountNoise, failure: float, off: float) -> float:
     """How often counts verify a threshold that was aimed so many ranks away."""
-    spread = math.hypot(spot.spread(noise), off)
-    rough = rough_tail(noise, (spot.u, spot.left), (spot.v, spot.right), failure) / spot.unit
-    if away - rough > ALWAYS * spread:
+    spread = astray(spot.spread(noise), away)
+    if away - spot.rough_tail(noise, failure) > ALWAYS * math.hypot(spread, off):
         return 1.0
-    return math.erfc((spot.tail(noise, failure) - away) / spread / math.sqrt(2)) / 2
+    return 1 - missed(away - spot.tail(noise, failure), spread, off)

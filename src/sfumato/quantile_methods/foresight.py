@@ -16,10 +16,12 @@ from sfumato.accuracy.statement import Accuracy
 from sfumato.checks import Number, checked_confidence, shown, whole
 from sfumato.data.admission import admit
 from sfumato.data.counts import MAX_ROWS
+from sfumato.data.line import Line
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Floats, Grid, Ints
 from sfumato.laws import SeededBits
 from sfumato.quantile_methods.counted import CountedLaw
+from sfumato.quantile_methods.equi_depth import EquiDepth
 from sfumato.quantile_methods.foreseen_width import usual_ranks
 from sfumato.quantile_methods.independent import NodesLaw
 from sfumato.quantile_methods.method import Facts
@@ -78,10 +80,10 @@ def _left_out(query: Any, rows: int | None) -> tuple[str, ...]:
 
 
 def _interval_ranks(query: Any, rows: int | None, level: float) -> tuple[float, ...] | None:
-    """How wide verified intervals will be; None where none are verified."""
+    """How wide intervals will be that counts tell; None for others."""
     facts = _facts(query, rows or 1)
     method = query._pick(facts)[0]
-    if not isinstance(method, Verified):
+    if not isinstance(method, Verified | EquiDepth):
         return None
     found = dict(zip(query.orders, usual_ranks(method, facts, level), strict=True))
     return tuple(found[order] for order in query.asked)
@@ -250,6 +252,7 @@ COSTS = {
     "recursive": (0.0, 0.2, 0.0),
     "tree": (6.0, 0.01, 0.0),
     "histogram": (0.0, 0.2, 0.015),
+    "equi_depth": (30.0, 0.02, 0.0),
 }
 # Every order walks past the thresholds of all.
 VERIFIED = 0.05
@@ -280,6 +283,7 @@ class Runs:
     shares: Floats
     # The data's own quantile, in steps of the grid from its lower end.
     center: float
+    line: Line
 
     @classmethod
     def of(cls, node: Node, data: Likely, order: Fraction, grid: Grid) -> "Runs":
@@ -289,7 +293,7 @@ class Runs:
         most = int(max(order, 1 - order) * len(data.values) * node.parts)
         truth = Fraction(float(data.truth([order])[0]))
         center = float((truth - grid.lower) / grid.step)
-        return cls(node.law.ends, lengths, np.minimum(levels, most), shares, center)
+        return cls(node.law.ends, lengths, np.minimum(levels, most), shares, center, node.ranks.line)
 
     def near(self, level: int) -> float:
         """The probability of a rank error of at most so many parts of a rank."""
@@ -297,8 +301,9 @@ class Runs:
 
     def within(self, away: float) -> float:
         """The probability of an error of at most so many steps of the grid."""
-        first, last = math.ceil(self.center - away), math.floor(self.center + away)
-        points = np.minimum(self.ends, last + 1) - np.maximum(self.ends - self.lengths, first)
+        cells = math.ceil(self.center - away), math.floor(self.center + away) + 1
+        first, behind = (self.line.begins(min(max(cell, 0), self.line.cells)) for cell in cells)
+        points = np.minimum(self.ends, behind) - np.maximum(self.ends - self.lengths, first)
         return float((self.shares / np.maximum(self.lengths, 1)) @ np.maximum(points, 0))
 
 

@@ -16,7 +16,7 @@ from sfumato.laws.chain import slack
 from sfumato.privacy import ZCDP, ApproxDP, Budget, ComposedEvent, PureDP
 from sfumato.privacy.conversions import zcdp_rho
 from sfumato.quantile_methods.joint import Joint
-from sfumato.quantile_methods.method import Facts, Method, Orders, Purchase, QuantileLaw, buy
+from sfumato.quantile_methods.method import Facts, Method, Orders, Points, Purchase, QuantileLaw, buy
 from sfumato.quantile_methods.recursive import Recursive
 from sfumato.query import Outcome, raw
 from sfumato.statistics.mean_spread import checked_share as spread_share
@@ -91,6 +91,7 @@ class Framed:
     Args:
         method: what answers the orders.
         share: the part of the budget for the outer orders, or "auto" for one that suits the public facts.
+        points: how fine the grid of the outer orders is; None for what their part of the budget can search.
     """
 
     name: ClassVar[str] = "framed"
@@ -98,15 +99,20 @@ class Framed:
 
     method: Method
     share: Fraction | Literal["auto"]
+    points: Points | None = None
 
     def part(self, facts: Facts) -> Fraction:
-        """The share: so much that the outer orders are about as sure as their distance from the others."""
+        """The share, within limits where it follows from public facts."""
         if self.share != "auto":
             return self.share
+        return min(max(self.wanted(facts), LEAST_SHARE), MOST_SHARE)
+
+    @staticmethod
+    def wanted(facts: Facts) -> Fraction:
+        """The share at which the outer orders are about as sure as their distance from the others."""
         first, last = facts.orders[0], facts.orders[-1]
         ranks = facts.known_size * min(first, 1 - last)
-        wanted = SPENT / (facts.buy(1).range * ranks)
-        return min(max(wanted.limit_denominator(100), LEAST_SHARE), MOST_SHARE)
+        return (SPENT / (facts.buy(1).range * ranks)).limit_denominator(100)
 
     @property
     def needs_size(self) -> bool:
@@ -122,13 +128,17 @@ class Framed:
     def own(self, facts: Facts) -> Facts:
         """The facts for the orders asked for, on the grid of the whole."""
         budget = self._whole(facts).share(1 - self.part(facts))
-        return replace(facts, budget=budget, bits=facts.resolution)
+        return replace(facts, budget=budget, points=facts.made)
 
     @lru_cache(maxsize=128)  # noqa: B019  reason: the same
     def outer(self, facts: Facts) -> Facts:
         """The facts for the outer orders."""
         budget = self._whole(facts).share(self.part(facts))
-        return replace(facts, budget=budget, orders=self.outer_orders(facts), bits=None)
+        points = self.points
+        if points is not None and facts.points is not None and facts.points.cells is None:
+            # On the bounds of a simulation, which has as fine a grid of its own.
+            points = Points(bits=points.bits)
+        return replace(facts, budget=budget, orders=self.outer_orders(facts), points=points)
 
     def _whole(self, facts: Facts) -> Budget:
         return divisible(self.method, facts)
@@ -154,9 +164,10 @@ class Framed:
         return low, high
 
     def _frame(self, facts: Facts) -> Method:
-        """What draws the outer points."""
+        """What draws the outer points, which need not be round numbers."""
         part = buy(self._whole(facts).share(self.part(facts)), 1).range
-        return Joint() if 100 * slack(2) <= part else Recursive()
+        kind = Joint if 100 * slack(2) <= part else Recursive
+        return kind(emphasis=Fraction(0))
 
     def terms(self, facts: Facts) -> Purchase:
         """What both parts cost together."""

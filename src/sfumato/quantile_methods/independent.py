@@ -70,7 +70,7 @@ class Independent(OnGrid):
     def rank_error(self, facts: Facts, confidence: float) -> int:
         """The tail of the law with the fewest good points that any data can have."""
         failure = (1 - confidence) / len(facts.orders)
-        points = facts.grid.cells
+        points = self.points(facts)
         pairs = zip(self.denominators(facts), self.constants(facts), strict=True)
         return max(tail_rank(c, parts, points, failure) for parts, c in pairs)
 

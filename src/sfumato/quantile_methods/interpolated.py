@@ -8,13 +8,19 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.checks import keep, whole
+from sfumato.data.line import Line
 from sfumato.data.ranks import Ranks
 from sfumato.quantile_methods.joint import Joint
-from sfumato.quantile_methods.method import MAX_ORDERS, Facts, QuantileLaw
+from sfumato.quantile_methods.method import MAX_ORDERS, Facts, Orders, QuantileLaw
 from sfumato.query import Outcome
 
 # A joint draw of more orders than this takes seconds.
 MOST_DRAWN = 128
+# How many times further apart values may be beyond the orders drawn than between them.
+STEEPER = 3
+# The data have heaps at the multiples of a step if so many of the answers drawn, and at least this part of
+# them, are such multiples. On smooth data about one in sixty is.
+LEAST_HEAPS, HEAPS = 2, Fraction(1, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +28,8 @@ class Interpolated(Joint):
     """Evenly chosen orders in one joint draw, and straight lines between their answers.
 
     Better than drawing all where few records lie between two orders: noise then hides what the others would
-    tell. It supposes that the data have no large gaps or atoms between the orders drawn.
+    tell. It supposes that the data have no large gaps or atoms between the orders drawn. Where the answers
+    drawn are often round numbers, the others are moved to such numbers too.
 
     Guarantee:
         As `Joint` for the orders that are drawn; the others cost nothing. Proof: docs/proofs/quantiles.md.
@@ -57,7 +64,7 @@ class Interpolated(Joint):
         places = sorted({round(Fraction(i * (count + 1), most + 1)) - 1 for i in range(1, most + 1)})
         # The grid is that of all orders: fewer of them would have a finer one, on which the data are not.
         drawn = tuple(facts.orders[place] for place in places)
-        return replace(facts, orders=drawn, bits=facts.resolution)
+        return replace(facts, orders=drawn, points=facts.made)
 
     def check(self, facts: Facts) -> None:
         """Refuse a budget so small that rounding would be a large part of it."""
@@ -73,15 +80,20 @@ class Interpolated(Joint):
 
     def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
         """The answers drawn, and points of the grid on the lines between them."""
-        grid, chosen = facts.grid, self.chosen(facts)
-        orders = [Fraction(0), *chosen.orders, Fraction(1)]
-        values = [grid.lower, *super().answers(outcome, chosen), grid.value(grid.cells - 1)]
+        grid, line, chosen = facts.grid, self.line(facts), self.chosen(facts)
+        drawn = [line.cell(point // self.subcells) for point in outcome]
+        step = _heap_step(drawn, line)
+        orders, cells = [Fraction(0), *chosen.orders, Fraction(1)], [0, *drawn, grid.cells - 1]
+        cells[0], cells[-1] = reach(chosen.orders, cells)
         found = []
         for q in facts.orders:
             place = bisect_left(orders, q)
-            low, high = values[place - 1], values[place]
+            low, high = cells[place - 1], cells[place]
             share = (q - orders[place - 1]) / (orders[place] - orders[place - 1])
-            found.append(grid.value(round((low + (high - low) * share - grid.lower) / grid.step)))
+            cell = round(low + (high - low) * share)
+            if step and cell != high:  # an answer that was drawn stays as it is
+                cell = round(Fraction(cell + line.origin, step)) * step - line.origin
+            found.append(grid.value(min(max(cell, low), high)))
         return found
 
     def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
@@ -107,6 +119,39 @@ class Interpolated(Joint):
         """The mechanism in words."""
         chosen = self.chosen(facts)
         return f"{super().words(chosen)}, and straight lines between them"
+
+
+def reach(orders: Orders, cells: Sequence[int]) -> tuple[int, int]:
+    """Where the lines beyond the first and the last order drawn end: at a bound, or before it.
+
+    Where bounds are vague, a line to a bound would pass nearly all values. So beyond the orders drawn, values
+    are taken to be at most `STEEPER` times further apart than between them. With one order drawn, they are
+    compared with those on its other side.
+
+    Args:
+        orders: the orders drawn.
+        cells: the first cell, those drawn, and the last cell.
+
+    >>> reach((Fraction(1, 4), Fraction(3, 4)), [0, 10, 20, 1000])
+    (0, 35)
+    """
+    first, last, low, high = cells[1], cells[-2], cells[0], cells[-1]
+    inside = orders[-1] - orders[0]
+    if inside:
+        left = right = (last - first) / inside
+    else:
+        left, right = (high - last) / (1 - orders[-1]), first / orders[0]
+    below, above = STEEPER * left * orders[0], STEEPER * right * (1 - orders[-1])
+    return max(low, first - math.ceil(below)), min(high, last + math.ceil(above))
+
+
+def _heap_step(drawn: Sequence[int], line: Line) -> int:
+    """The widest step, in cells, at whose multiples the data have heaps; 0 if they seem to have none."""
+    least = max(LEAST_HEAPS, math.ceil(HEAPS * len(drawn)))
+    for level in line.levels:
+        if sum((cell + line.origin) % level.cells == 0 for cell in drawn) >= least:
+            return level.cells
+    return 0
 
 
 def informative(facts: Facts, most: int = MOST_DRAWN) -> int:

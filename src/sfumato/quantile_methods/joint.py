@@ -24,7 +24,12 @@ class JointLaw:
     """The law of a chain of points, listed where the line is short."""
 
     chain: Chain
-    points: int
+    ranks: Ranks
+
+    @property
+    def points(self) -> int:
+        """The number of points of the line."""
+        return self.ranks.points
 
     def sample(self, bits: Bits) -> Outcome:
         """One point for each order, not decreasing."""
@@ -84,11 +89,11 @@ class Joint(Spread):
         c = self.constant(facts)
         targets = [gap * view.size for gap in gaps(facts)]
         view.refine_at(_first_read(facts, view.size, windows(c, view.points, len(facts.orders), view.size)))
-        return JointLaw(Chain(view, targets, c), view.points)
+        return JointLaw(Chain(view, targets, c), view)
 
     def rank_error(self, facts: Facts, confidence: float) -> int:
         """A bound over all data: a tuple with an order d ranks off weighs at most e^(-2 c d)."""
-        count, points = len(facts.orders), facts.grid.cells * self.subcells
+        count, points = len(facts.orders), self.points(facts)
         # The best tuple rounds every target to a whole rank, and so misplaces less than one record a gap;
         # each of its orders has all points between two records, which are spread apart by public places.
         apart = 1

@@ -5,6 +5,7 @@ from typing import Any
 
 from sfumato.checks import one_of, shown
 from sfumato.errors import InvalidParameter
+from sfumato.quantile_methods.equi_depth import EquiDepth
 from sfumato.quantile_methods.histogram import FromHistogram
 from sfumato.quantile_methods.independent import Independent
 from sfumato.quantile_methods.interpolated import Interpolated
@@ -26,6 +27,7 @@ METHODS: dict[str, Any] = {
         FromHistogram,
         InverseSensitivity,
         Tree,
+        EquiDepth,
         Unbounded,
     )
 }
@@ -35,9 +37,9 @@ def read_method(given: Any) -> Any:
     """A method, from itself, its name, or its name with its options as they are stored.
 
     >>> read_method("recursive")
-    Recursive(subcells=16777216)
+    Recursive(subcells=16777216, emphasis=Fraction(1, 64))
     >>> read_method(("recursive", ("subcells", 4)))
-    Recursive(subcells=4)
+    Recursive(subcells=4, emphasis=Fraction(1, 64))
     """
     if isinstance(given, tuple(METHODS.values())):
         return given

@@ -53,6 +53,8 @@ class Node:
     smooth: int = 0
     # Whether the floor of the weights is low enough for all points together; else it fits 62 bits.
     sure: bool = True
+    # Whether all points of a cell count alike, and round numbers have several.
+    wide_cells: bool = False
 
     @cached_property
     def _grades(self) -> Grades:
@@ -70,12 +72,26 @@ class Node:
         low, high = self.window()
         return low, high + 1
 
-    def _ends(self, low: int, high: int) -> Ints:
-        """The points of the records low..high; beyond the records of this node, the ends of its line."""
-        found = self.ranks.positions(max(low, self.after + 1), min(high, self.upto))
+    def _ends(self, low: int, high: int) -> tuple[Ints, Ints]:
+        """The points of the records low..high, as ends of what is on their left and on their right.
+
+        Beyond the records of this node they are the ends of its line. Both differ where a cell has several
+        points for all of its records, as round numbers have.
+        """
+        first, last = max(low, self.after + 1), min(high, self.upto)
         before = [self.first] if low <= self.after else []
         behind = [self.last] if high > self.upto else []
-        return np.concatenate([before, found, behind]).astype(np.int64) if before or behind else found
+
+        def padded(found: Ints) -> Ints:
+            return np.concatenate([before, found, behind]).astype(np.int64) if before or behind else found
+
+        if self.wide_cells:
+            cells, line = self.ranks.cells(first, last), self.ranks.line
+            return padded(line.begins(cells)), padded(line.begins(cells + 1) - 1)
+        found = padded(self.ranks.positions(first, last))
+        if self.smooth:
+            return np.maximum(found - self.smooth, self.first), np.minimum(found + self.smooth, self.last)
+        return found, found
 
     @cached_property
     def law(self) -> Graded:
@@ -85,13 +101,11 @@ class Node:
             return Graded(whole, np.zeros(1, dtype=np.int64), self._grades)
         parts, last = self._grades.parts, self._grades.last
         low, high = self.window()
-        ends = self._ends(low, high + 1)
+        downs, ups = self._ends(low, high + 1)
         begin = low - self.after
         # The points at distance 0 lie between these two records; left of them a point is at the distance
         # of the records up to it, right of them at that of the records below it.
         left, right = math.ceil(self.target.high) - begin, math.floor(self.target.low) + 1 - begin
-        downs = np.maximum(ends - self.smooth, self.first) if self.smooth else ends
-        ups = np.minimum(ends + self.smooth, self.last) if self.smooth else ends
         lower, upper = np.diff(downs[: left + 1]), np.diff(ups[right:])
         lengths = np.concatenate(
             [
@@ -117,9 +131,10 @@ class Node:
 
 
 def quantile_node(ranks: Ranks, order: Fraction, c: Fraction, *, sure: bool = True) -> Node:
-    """The law of one quantile of all the data."""
-    target = Target(order * ranks.size, order * ranks.size)
-    return Node(ranks, 0, ranks.points - 1, 0, ranks.size, target, c, order.denominator, sure=sure)
+    """The law of one quantile of all the data, on a line that divides no cell."""
+    target, parts = Target(order * ranks.size, order * ranks.size), order.denominator
+    wide = bool(ranks.line.levels)
+    return Node(ranks, 0, ranks.points - 1, 0, ranks.size, target, c, parts, sure=sure, wide_cells=wide)
 
 
 def tail_rank(c: Fraction, parts: int, points: int, failure: float) -> int:

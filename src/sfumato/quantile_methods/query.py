@@ -21,20 +21,23 @@ from sfumato.grid import MAX_CELLS, MAX_RATIO, Floats
 from sfumato.laws import Law
 from sfumato.laws.grades import MAX_PARTS
 from sfumato.privacy import ApproxDP, Budget, Event, Neighbours, PureDP, for_changes, per_change
-from sfumato.quantile_methods.auto import choose, most_in_tree
-from sfumato.quantile_methods.counted import Counted
+from sfumato.quantile_methods.auto import best_by_name, choose, most_of_leaves
+from sfumato.quantile_methods.counted import SHARE, Counted
 from sfumato.quantile_methods.foreseen_width import part_words
-from sfumato.quantile_methods.framed import Framed, checked_share
+from sfumato.quantile_methods.framed import checked_share
 from sfumato.quantile_methods.method import (
+    FINEST,
     MAX_ORDERS,
     Facts,
     Method,
     Orders,
+    Points,
     Several,
     enclosed,
     sampling_ranks,
 )
-from sfumato.quantile_methods.methods import METHODS, read_method
+from sfumato.quantile_methods.methods import read_method
+from sfumato.quantile_methods.resolved import MOST_SAID, Resolved, longest_method, read_resolved
 from sfumato.quantile_methods.spacing import (
     calibrate,
     ends,
@@ -46,11 +49,22 @@ from sfumato.quantile_methods.spacing import (
     widths,
 )
 from sfumato.quantile_methods.tree import Tree
-from sfumato.quantile_methods.verified import Verified, checked_verify, resolved, verified, verified_rest
+from sfumato.quantile_methods.verified import (
+    Verified,
+    checked_verify,
+    outer_share,
+    verified_rest,
+    verify_share,
+)
 from sfumato.query import Answer, Cost, Interval, Outcome
 from sfumato.release import ANY_DATA, SLOPES
 from sfumato.statistics.statistic import checked_bounds, strength
 from sfumato.statistics.sum import Bounded
+
+# More orders are not verified by "auto": each walks past the thresholds of all.
+MOST_VERIFIED = 128
+# What is said of a part that verifies, where a count decides whether it is needed.
+_UNLESS = ", unless a tree tells them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +87,14 @@ class Quantiles(Bounded):
         interval_share: the part of the budget that is spent on two outer orders, which make the interval
             narrow; 0 for none, "auto" for the part that serves most data best.
         verify: the part of the budget that counts the values around the answers, so that the interval holds
-            on any data; 0 for none, "auto" for the part that serves best.
+            on any data; 0 for none, "auto" for half, or two fifths of the epsilon of one order; none where
+            the method or an `interval_share` tells the interval, and for more than 128 orders.
         on_points: whether the values are points of the grid, as integers are; a session finds out.
+        resolved: what all of this came to where a choice was left, "auto" and the grid; a release fills it
+            in, so that later versions read it as it was drawn.
 
     >>> from sfumato.privacy import PureDP
-    >>> query = Quantiles(probs=(0.5,), budget=PureDP(1), bounds=(0, 1), neighbours="add-remove")
+    >>> query = Quantiles(probs=(0.5,), budget=PureDP(1), bounds=(0, 1), neighbours="add-remove", verify=0)
     >>> query.cost, query.rank_error(0.95)
     (PureDP(epsilon=1.0), 25)
     """
@@ -91,8 +108,9 @@ class Quantiles(Bounded):
     n_hint: int | None = None
     scalar: bool = False
     interval_share: Number | Literal["auto"] = 0
-    verify: Number | Literal["auto"] = 0
+    verify: Number | Literal["auto"] = "auto"
     on_points: bool = False
+    resolved: Resolved | None = None
     takes_scenario: ClassVar[tuple[str, ...]] = ("interval", "population_interval")
 
     def __post_init__(self) -> None:
@@ -114,6 +132,26 @@ class Quantiles(Bounded):
                 f"verify must be 0 or 'auto' with an interval_share, got {shown(self.verify)}"
             )
         boolean("on_points", self.on_points)
+        keep(self, resolved=read_resolved(self.resolved))
+        if self.resolved is not None and not self._fits(self.resolved):
+            raise InvalidParameter(f"resolved must fit what was asked, got {shown(self.resolved)}")
+
+    def _fits(self, done: Resolved) -> bool:
+        """Whether this query may have come to these choices."""
+        one = len(self.orders) == 1 and not hasattr(done.method, "interval")
+        framed = bool(self._share) or (self._verifies and one)
+        on_default = self.step is None and self.bounds is not None
+        return (
+            (self.method == done.method or (self.method == "auto" and done.method.needs_bounds))
+            and done.frame != "auto"
+            and bool(done.verify) == self._verifies
+            and (not self._verifies or self._verify in ("auto", done.verify))
+            and bool(done.frame) == framed == (done.outer is not None)
+            and (not self._share or self._share in ("auto", checked_share(done.frame, done.method)))
+            and all(
+                (points.cells is not None) == on_default for points in (done.points, done.outer) if points
+            )
+        )
 
     def bind(self, column: Column, field: Field, neighbours: Neighbours, part: Part = WHOLE) -> Self:
         """The query with the public facts of a data set filled in; integers and days are their own grid."""
@@ -131,16 +169,17 @@ class Quantiles(Bounded):
         return bound
 
     def declared(self, field: Field) -> dict[str, Any]:
-        """The bounds, unless the query has its own or its method needs none."""
+        """The bounds, unless the query has its own or its method needs none; nothing is resolved yet."""
         if self.method != "auto" and not self.method.needs_bounds:
-            return {"bounds": None}
+            return {"bounds": None, "resolved": None}
         given = field.bounds if self.bounds is None else self.bounds
         if given is None:
             raise MissingBounds(
                 "bounds must be given, as bounds=(lower, upper) from public knowledge; if there is none, "
                 "sf.find_bounds finds some at a cost of its own, and method='unbounded' needs none"
             )
-        return {"bounds": checked_bounds(given)}
+        # What a release came to says nothing of other data.
+        return {"bounds": checked_bounds(given), "resolved": None}
 
     def check(self, column: Column) -> None:
         """Refuse a column that does not store numbers, and facts that the method cannot serve."""
@@ -170,7 +209,8 @@ class Quantiles(Bounded):
     def _verifies(self) -> bool:
         """Whether a part of the budget verifies the answers, unless the method tells its own interval."""
         told = self.method != "auto" and (hasattr(self.method, "interval") or not self.method.needs_bounds)
-        return bool(self._verify) and not told and not self._share
+        many = self._verify == "auto" and len(self.orders) > MOST_VERIFIED
+        return bool(self._verify) and not told and not self._share and not many
 
     @property
     def _finest(self) -> int:
@@ -186,7 +226,9 @@ class Quantiles(Bounded):
             return per_change(self.budget, self.changed_rows)
         # Epsilons and roots of rhos are divided alike: what serves better for one row does for several.
         whole = self._facts_under(self.budget)
-        if self._counts_first:
+        if self.resolved is not None:
+            pure = self.resolved.pure
+        elif self._counts_first:
             pure = isinstance(Counted.under(whole).facts.budget, PureDP)
         else:
             pure = self._pick(whole)[0].terms(whole).pure
@@ -214,6 +256,7 @@ class Quantiles(Bounded):
             size_is_public=self.size_is_public,
             nulls=self.null_rule,
             on_points=self.on_points,
+            points=None if self.resolved is None else self.resolved.points,
         )
 
     @property
@@ -223,13 +266,17 @@ class Quantiles(Bounded):
     @property
     def _counts_first(self) -> bool:
         """Whether a method needs the number of values, and nothing is known of it."""
+        if self.resolved is not None:
+            return bool(self.resolved.count)
         needed = len(self.orders) > 1 if self.method == "auto" else self.method.needs_size
         return self._known_size is None and (needed or bool(self._share) or self._verifies)
 
     @cached_property
     def _counted(self) -> Counted | None:
         """How the number of values is found first, where that is done."""
-        return Counted.under(self.facts) if self._counts_first else None
+        if not self._counts_first:
+            return None
+        return Counted.under(self.facts, SHARE if self.resolved is None else self.resolved.count)
 
     def _settled(self, outcome: Outcome) -> tuple[Method, Facts, Outcome]:
         """The method, its facts and its own part of the outcome."""
@@ -238,15 +285,54 @@ class Quantiles(Bounded):
         facts = self._counted.settled(outcome[0])
         return self._pick(facts)[0], facts, outcome[1:]
 
+    def resolved_by(self, outcome: Outcome = ()) -> Self:
+        """The query with what its choices came to; a count that is drawn first may decide them."""
+        if self.resolved is not None or (self._counted is not None and not outcome):
+            return self
+        facts = self.facts if self._counted is None else self._counted.settled(outcome[0])
+        done = replace(
+            self._resolve(facts).framed(facts),
+            count=Fraction(0) if self._counted is None else SHARE,
+            pure=isinstance(self.row_budget, PureDP),
+        )
+        return replace(self, resolved=done)
+
+    @property
+    def longest_resolved(self) -> Resolved:
+        """What no choice of this query is longer than, when it is written."""
+        finest = Points(bits=FINEST, cells=MAX_CELLS)
+        done = self._resolve(self.facts if self._counted is None else self._counted.settled(1))
+        return replace(
+            done,
+            method=longest_method() if self.method == "auto" else self.method,
+            said="x" * MOST_SAID,
+            points=finest,
+            frame=Fraction(29, 100) if done.frame and self._share in ("auto", 0) else done.frame,
+            outer=finest,
+            count=SHARE,
+        )
+
     def _pick(self, facts: Facts) -> tuple[Method, str]:
-        method, why = self.method, ""
+        done = self._resolve(facts) if self.resolved is None else self.resolved
+        return done.whole, done.said
+
+    def _resolve(self, facts: Facts) -> Resolved:
+        """What the choices come to under these facts."""
+        method, said = self.method, ""
+        verify = verify_share(self._verify, facts) if self._verifies else Fraction(0)
         if method == "auto":
-            left = verified_rest(facts, self._verify) if self._verifies else facts
-            name, reason = choose(left, tree=not self._share)
-            method, why = METHODS[name](), f", chosen for {reason}"
-        if self._share:
-            return Framed(method=method, share=self._share), why
-        return (verified(method, facts, self._verify) if self._verifies else method), why
+            name, reason = choose(facts, verify=verify, leaves=not self._share)
+            method, said = best_by_name(name), f", chosen for {reason}"
+        if self._counts_first:
+            said = _UNLESS if self.method == "auto" and self._may_be_told(facts) else ""
+        frame = self._share
+        if verify and len(self.orders) == 1 and not hasattr(method, "interval"):
+            frame = outer_share(verified_rest(facts, verify))
+        return Resolved(method=method, said=said, points=facts.made, frame=frame, verify=verify)
+
+    def _may_be_told(self, facts: Facts) -> bool:
+        """Whether a tree may be chosen in place of counts that verify."""
+        return self._verifies and len(self.orders) > 1 and bool(most_of_leaves(facts))
 
     @cached_property
     def chosen(self) -> Method:
@@ -297,7 +383,7 @@ class Quantiles(Bounded):
             return self.chosen.most_drawn(self.facts)
         facts = self._counted.settled(MAX_ROWS)
         most = self._pick(facts)[0].most_drawn(facts)
-        return 1 + (max(most, most_in_tree(facts)) if self.method == "auto" and not self._share else most)
+        return 1 + (max(most, most_of_leaves(facts)) if self.method == "auto" and not self._share else most)
 
     def possible(self, outcome: Outcome) -> bool:
         """Whether the law could have drawn this outcome."""
@@ -445,11 +531,8 @@ class Quantiles(Bounded):
             return ""
         if self._counted is None:
             return part_words(self.chosen.share, "the budget") if isinstance(self.chosen, Verified) else ""
-        unless = (
-            self.method == "auto" and len(self.orders) > 1 and bool(most_in_tree(self._counted.settled(1)))
-        )
-        share = resolved(self._counted.facts, self._verify)
-        return part_words(share, "the rest") + ", unless a tree tells them" * unless
+        done = self._resolve(self._counted.settled(1)) if self.resolved is None else self.resolved
+        return part_words(done.verify, "the rest") + done.said
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""

@@ -12,9 +12,13 @@ from sfumato.data.ranks import Ranks
 from sfumato.laws import Bits
 from sfumato.laws.grades import grades
 from sfumato.privacy import ConcentratedEvent
-from sfumato.quantile_methods.method import Facts, Orders, Purchase, QuantileLaw, Spread
+from sfumato.quantile_methods.method import COARSEST, Facts, Orders, Purchase, QuantileLaw, Spread
 from sfumato.quantile_methods.node import Node, Target, tail_rank
 from sfumato.query import Outcome
+
+# What a quarter of the records must outweigh for a recursion to find its way between the points: twice the
+# log of their number on the coarsest grid.
+LEAST_WEIGHT = 2 * COARSEST * math.log(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +139,10 @@ class Recursive(Spread):
                 found.append(span / 2 if branch.root else min(span / 2, span * share / far))
         return tuple(found)
 
+    def finds_its_way(self, facts: Facts) -> bool:
+        """Whether the first nodes tell half of their records from no records; if not, all below are lost."""
+        return float(min(self.constants(facts))) * facts.known_size / 4 >= LEAST_WEIGHT
+
     def law(self, view: Ranks, facts: Facts) -> QuantileLaw:
         """The law of the points."""
         constants, tree = self.constants(facts), branches(facts)
@@ -156,7 +164,7 @@ class Recursive(Spread):
         """The errors of the nodes on the way from the root add up."""
         levels = len(facts.orders).bit_length()
         failure = (1 - confidence) / len(facts.orders)
-        points = facts.grid.cells * self.subcells
+        points = self.points(facts)
         pairs = zip(branches(facts), self.constants(facts), strict=True)
         worst = max(tail_rank(c, b.relative.denominator, points, failure) for b, c in pairs)
         return min(levels * (worst + self.shared(facts)), MAX_ROWS)

@@ -9,13 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.checks import boolean, compact, root_down
+from sfumato.checks import boolean, compact, keep, root_down, shown
+from sfumato.data.line import Line, line_on
 from sfumato.data.ranks import Ranks
 from sfumato.errors import InvalidParameter
 from sfumato.laws import Bits
 from sfumato.privacy import ApproxDP, PureDP, PureEvent
 from sfumato.quantile_methods.independent import Independent
-from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw, buy
+from sfumato.quantile_methods.method import Facts, Purchase, QuantileLaw, buy, checked_emphasis
 from sfumato.quantile_methods.node import Node, quantile_node
 from sfumato.query import Outcome
 
@@ -33,17 +34,27 @@ class Single(Independent):
 
     Args:
         flip: permute-and-flip instead of the exponential mechanism.
+        emphasis: as for `Joint`; `auto` gives round numbers as much as `Joint` does. 0 is the mechanism of
+            the literature.
 
     >>> Single(flip=True)
-    Single(flip=True)
+    Single(flip=True, emphasis=Fraction(0, 1))
     """
 
     name: ClassVar[str] = "single"
 
     flip: bool = False
+    emphasis: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         boolean("flip", self.flip)
+        keep(self, emphasis=checked_emphasis(self.emphasis))
+        if self.flip and self.emphasis:
+            raise InvalidParameter(f"emphasis must be 0 with flip=True, got emphasis={shown(self.emphasis)}")
+
+    def line(self, facts: Facts) -> Line:
+        """How many points each cell has: more where it begins with a round number."""
+        return line_on(facts.grid, self.emphasis)
 
     def check(self, facts: Facts) -> None:
         """One order only; permute-and-flip needs a grid that can be listed."""

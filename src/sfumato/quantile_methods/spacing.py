@@ -24,7 +24,7 @@ from sfumato.grid import Floats
 from sfumato.laws import SeededBits
 from sfumato.quantile_methods.foresight import drawn_errors
 from sfumato.quantile_methods.framed import Framed
-from sfumato.quantile_methods.method import Facts, Method
+from sfumato.quantile_methods.method import Facts, Method, Points
 from sfumato.quantile_methods.verified import Verified
 from sfumato.query import Outcome, raw
 from sfumato.release import ANY_DATA, SLOPES
@@ -255,7 +255,9 @@ def interval_words(method: Method, facts: Facts, outcome: Outcome) -> str:
     """What the interval of a release rests on, in words."""
     sure = "the interval holds on any data"
     if isinstance(method, Verified):
-        return f"the interval is verified by counts and holds on any data{_moved(method, facts, outcome)}"
+        return (
+            "the interval is verified by counts and holds on any data; the counts also correct what was drawn"
+        )
     if facts.bounds is None or facts.size is None or hasattr(method, "interval"):
         return sure
     why = _untold(method, facts)
@@ -265,17 +267,6 @@ def interval_words(method: Method, facts: Facts, outcome: Outcome) -> str:
         return "the interval takes the data as spread around a quantile as its neighbours are, without a gap"
     narrows = "; interval_share='auto' narrows it" if len(facts.orders) == 1 and why != FEW else ""
     return f"{why}: {sure}{narrows}"
-
-
-def _moved(method: Verified, facts: Facts, outcome: Outcome) -> str:
-    """How many answers were moved into their intervals, in words."""
-    inner, own, drawn = unverified(method, facts, outcome)
-    kept = [a == b for a, b in zip(inner.answers(drawn, own), method.answers(outcome, facts), strict=True)]
-    if all(kept):
-        return ""
-    if len(kept) == 1:
-        return "; the value was drawn outside of it and moved into it"
-    return f"; {kept.count(False)} of {len(kept)} values were drawn outside of theirs and moved into them"
 
 
 def scenario_widths(query: Any, facts: Facts, scenario: Any, level: float, *, population: bool) -> Floats:
@@ -304,7 +295,10 @@ def _two_digits(size: int) -> int:
 
 def _reference(facts: Facts, size: int, *, as_given: bool = False) -> Facts:
     """The facts on bounds 0 and 1, with so many points that most values have their own, or those given."""
-    whole = replace(facts, bounds=(Fraction(0), Fraction(1)), step=None, size=size, nulls="lower")
+    points = Points(bits=facts.resolution)
+    whole = replace(
+        facts, bounds=(Fraction(0), Fraction(1)), step=None, size=size, nulls="lower", points=points
+    )
     if facts.step is None:
         return whole
     enough = 0 if as_given else min(2 ** (11 + size.bit_length()), whole.grid.cells)

@@ -116,7 +116,7 @@ class PrefixErrors:
         return float(np.max((self.part - order) ** 2 * root + self.rest))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def prefix_errors(leaves: int, branching: int) -> PrefixErrors:
     """Exact for a full tree; bounds for one with fewer leaves, whose missing counts are known to be 0."""
     part, rest, spread = np.ones(1), np.zeros(1), 1.0

@@ -1,11 +1,12 @@
 """Quantiles whose intervals hold on any data: a share of the budget counts the values around each of them."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,22 +16,35 @@ from sfumato.data.counts import MAX_ROWS
 from sfumato.data.ranks import Ranks
 from sfumato.data.rounds import together
 from sfumato.errors import InvalidParameter
-from sfumato.laws import Bits, Law
-from sfumato.mechanisms import Additive, Sensitivity, additive
+from sfumato.mechanisms import Sensitivity, ZeroSumMechanism, additive
 from sfumato.privacy import Budget, ComposedEvent, PureDP
+from sfumato.quantile_methods.adaptive import AdaptiveLaw, CountsLaw
+from sfumato.quantile_methods.corrections import MOST_DENSE, Edge, is_round, moved
+from sfumato.quantile_methods.expected_errors import expected_error
 from sfumato.quantile_methods.framed import Framed, divisible
 from sfumato.quantile_methods.method import Facts, Method, Purchase, QuantileLaw
-from sfumato.quantile_methods.thresholds import MOST_EVEN, Position, Spot, edges, positions
+from sfumato.quantile_methods.noise_sums import CountNoise
+from sfumato.quantile_methods.thresholds import (
+    MOST_EVEN,
+    MOST_PAIRS,
+    Position,
+    Spot,
+    corrected,
+    edges,
+    positions,
+)
 from sfumato.quantile_methods.walks import Counted, walked, walked_population
-from sfumato.query import Outcome, raw
+from sfumato.query import Outcome
 from sfumato.statistics.mean_spread import share_of
 
 # The confidence of the interval into which a released value is moved.
 MOVED = 0.95
-# "auto": as much as leaves the quantiles an error of at most 1.5 times that without verification, which grows
-# with 1 / epsilon or with 1 / sqrt(rho). A single quantile also pays for two outer orders.
-PURE, CONCENTRATED, OUTER = Fraction(1, 3), Fraction(1, 2), Fraction(1, 9)
-PURE_SINGLE = Fraction(1, 4)
+# "auto": what leaves values and intervals both usable on smooth data; docs/intervals.md has the figures. With
+# an epsilon one draw errs by few ranks, and so few are hard to correct by counts: it gets more of the budget.
+AUTO, AUTO_SINGLE = Fraction(1, 2), Fraction(2, 5)
+# The part that these have of the rest: the more values, the less. Where few values meet a small budget, the
+# outer orders must be near to say anything.
+LEAST_OUTER, MOST_OUTER = Fraction(1, 25), Fraction(1, 9)
 
 
 def checked_verify(share: object, method: object) -> Fraction | Literal["auto"]:
@@ -47,82 +61,23 @@ def checked_verify(share: object, method: object) -> Fraction | Literal["auto"]:
     return found
 
 
-def resolved(facts: Facts, share: Fraction | Literal["auto"]) -> Fraction:
-    """The part of the budget that verifies."""
-    if share != "auto":
-        return share
-    if not facts.buy(1).pure:
-        return CONCENTRATED
-    return PURE if len(facts.orders) > 1 else PURE_SINGLE
+def verify_share(share: Fraction | Literal["auto"], facts: Facts) -> Fraction:
+    """The part of the budget that verifies the answers."""
+    if share == "auto":
+        return AUTO_SINGLE if len(facts.orders) == 1 and isinstance(facts.budget, PureDP) else AUTO
+    return share
 
 
-def verified_rest(facts: Facts, share: Fraction | Literal["auto"]) -> Facts:
+def outer_share(facts: Facts) -> Fraction:
+    """The part of the rest of the budget for the two orders around a single quantile."""
+    wanted = MOST_OUTER if facts.size is None else Framed.wanted(facts)
+    return min(max(wanted, LEAST_OUTER), MOST_OUTER)
+
+
+def verified_rest(facts: Facts, share: Fraction) -> Facts:
     """The facts with the budget that verification leaves to the quantiles."""
-    return replace(facts, budget=facts.budget.share(1 - resolved(facts, share)), bits=facts.resolution)
-
-
-def verified(method: Method, facts: Facts, share: Fraction | Literal["auto"]) -> Method:
-    """A method with verification, unless it tells its own interval."""
-    if hasattr(method, "interval"):
-        return method
-    inner = Framed(method=method, share=OUTER) if len(facts.orders) == 1 else method
-    return Verified(method=inner, share=resolved(facts, share))
-
-
-@dataclass(frozen=True, eq=False)
-class CellsLaw:
-    """The thresholds, which are public by now, and the noisy counts of the cells between them."""
-
-    thresholds: Outcome
-    counts: Law
-
-    def sample(self, bits: Bits) -> Outcome:
-        """One outcome."""
-        return (*self.thresholds, *raw(self.counts.sample(bits)))
-
-    def logpmf(self, outcome: Outcome) -> float:
-        """The log probability of the counts."""
-        number = len(self.thresholds)
-        if outcome[:number] != self.thresholds:
-            return -math.inf
-        return float(np.sum(self.counts.logpmf(np.array(outcome[number:]))))
-
-
-@dataclass(frozen=True, eq=False)
-class VerifiedLaw:
-    """The quantiles, then the noisy counts around them."""
-
-    first: QuantileLaw
-    ranks: Ranks
-    method: "Verified"
-    facts: Facts
-
-    def sample(self, bits: Bits) -> Outcome:
-        """The quantiles, then what follows from them."""
-        drawn = raw(self.first.sample(bits))
-        return (*drawn, *self.after(drawn).sample(bits))
-
-    def after(self, drawn: Outcome) -> CellsLaw:
-        """The law of thresholds and counts once the quantiles are known."""
-        thresholds = self.method.thresholds(drawn, self.facts)
-        below = self.ranks.below_cells(np.array(thresholds, dtype=np.int64))
-        cells = np.diff(np.concatenate([[0], below, [self.ranks.size]]))
-        return CellsLaw(thresholds, self.method.noise(self.facts).law(cells))
-
-    def logpmf(self, outcome: Outcome) -> float:
-        """The log probability of the quantiles and of what followed."""
-        number = len(outcome) - self.method.counted(self.facts)
-        own = self.first.logpmf(outcome[:number])
-        return own + self.after(outcome[:number]).logpmf(outcome[number:]) if own > -math.inf else own
-
-    @property
-    def count(self) -> float:
-        """Counts have no end: an audit compares them by the noise, and lists the quantiles."""
-        return math.inf
-
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """Not listed."""
-        return ()
+    rest = facts.budget.share(1 - share)
+    return replace(facts, budget=rest, points=facts.made)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,22 +114,49 @@ class Verified:
     @lru_cache(maxsize=128)  # noqa: B019  reason: a method is a small frozen value
     def own(self, facts: Facts) -> Facts:
         """The facts for the orders asked for, on the grid of the whole."""
-        return replace(facts, budget=self._whole(facts).share(1 - self.share), bits=facts.resolution)
+        return replace(facts, budget=self._whole(facts).share(1 - self.share), points=facts.made)
 
     def _whole(self, facts: Facts) -> Budget:
         return divisible(self.method, facts)
 
     @lru_cache(maxsize=128)  # noqa: B019  reason: the same
-    def noise(self, facts: Facts) -> Additive:
+    def noise(self, facts: Facts) -> CountNoise:
         """The noise on the counts: one record leaves a cell, and may enter another where it is replaced."""
+        budget = self._whole(facts).share(self.share)
+        if facts.size_is_public and isinstance(budget, PureDP):
+            # All counts add up to the number of values. Gaussian noise would gain nothing by that.
+            return ZeroSumMechanism.calibrated(budget.epsilon)
         moved = 2 if facts.replaces else 1
-        sensitivity = Sensitivity(l1=moved, l2_squared=moved, coordinates=moved)
-        return additive(self._whole(facts).share(self.share), sensitivity, "auto")
+        return additive(budget, Sensitivity(l1=moved, l2_squared=moved, coordinates=moved), "auto")
 
     @lru_cache(maxsize=128)  # noqa: B019  reason: the same
     def positions(self, facts: Facts) -> tuple[Position, ...]:
         """Where thresholds are placed, as orders."""
-        return positions(facts, self.noise(facts), self.own(facts).buy(1).range)
+        return positions(facts, self.noise(facts), self.off(facts))
+
+    @lru_cache(maxsize=128)  # noqa: B019  reason: the same
+    def off(self, facts: Facts) -> float:
+        """How many ranks a draw is off on average, on smooth data."""
+        own, method = self.own(facts), self.method
+        if isinstance(method, Framed):
+            own, method = method.own(own), method.method
+        return expected_error(method, own)
+
+    @lru_cache(maxsize=128)  # noqa: B019  reason: the same
+    def expected_error(self, facts: Facts) -> float:
+        """How many ranks an answer is off on average, on smooth data, once the counts have corrected it."""
+        left = [math.sqrt(1 - self._weight(facts, order)) for order in facts.orders]
+        return self.off(facts) * float(np.mean(left))
+
+    @lru_cache(maxsize=2**12)  # noqa: B019  reason: the same
+    def _weight(self, facts: Facts, order: Fraction) -> float:
+        """The part of the estimated error of a draw to correct; 0 where thresholds do not surround it."""
+        near = self._near(facts, order)
+        if near is None:
+            return 0.0
+        (place, below), (_, above) = near
+        spread = self._spot(facts, place, order).spread(self.noise(facts))
+        return corrected(self.off(facts), spread, below, above)
 
     def counted(self, facts: Facts) -> int:
         """How many integers follow the quantiles: the thresholds and the counts between them."""
@@ -210,12 +192,23 @@ class Verified:
 
     def law(self, view: Any, facts: Facts) -> QuantileLaw:
         """The law of both parts."""
-        return cast(QuantileLaw, VerifiedLaw(self.method.law(view[0], self.own(facts)), view[1], self, facts))
+        return AdaptiveLaw(self.method.law(view[0], self.own(facts)), view[1], self, facts)
+
+    def after(self, drawn: Outcome, ranks: Ranks, facts: Facts) -> CountsLaw:
+        """The law of the thresholds and of the counts between them once the quantiles are known."""
+        thresholds = self.thresholds(drawn, facts)
+        below = ranks.below_cells(np.array(thresholds, dtype=np.int64))
+        cells = np.diff(np.concatenate([[0], below, [ranks.size]]))
+        return CountsLaw(thresholds, self.noise(facts).law(cells))
 
     def most_drawn(self, facts: Facts) -> int:
         """What the method draws, the thresholds, and the counts between them."""
         # A private number of values may change how many thresholds there are.
-        return self.method.most_drawn(self.own(facts)) + 2 * max(4 * len(facts.orders), MOST_EVEN) + 1
+        return (
+            self.method.most_drawn(self.own(facts))
+            + 2 * max(2 * MOST_PAIRS * len(facts.orders), MOST_EVEN)
+            + 1
+        )
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether both parts could have been drawn."""
@@ -229,10 +222,58 @@ class Verified:
         return placed and drawn and all(abs(part) < 2**60 for part in counts)
 
     def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
-        """One value for each order, moved into its interval."""
-        values = self.method.answers(outcome[: -self.counted(facts)], self.own(facts))
+        """One value for each order: what was drawn, corrected by the counts and moved into its interval."""
+        values = self._corrected(outcome, facts)
         ends = self.interval(outcome, facts, MOVED)
         return [min(max(value, low), high) for value, (low, high) in zip(values, ends, strict=True)]
+
+    def _corrected(self, outcome: Outcome, facts: Facts) -> list[Fraction]:
+        """The drawn quantiles, moved by the ranks that the counts say they are off."""
+        drawn = self.method.answers(outcome[: -self.counted(facts)], self.own(facts))
+        counted, grid = self._counts(outcome, facts), facts.grid
+        found = []
+        for order, value in zip(facts.orders, drawn, strict=True):
+            near = self._near(facts, order)
+            if near is None:
+                found.append(value)
+                continue
+            target = counted.target(order)
+            below, above = (
+                Edge(grid.lower + counted.thresholds[place] * grid.step, ranks, counted.offset(place, target))
+                for place, ranks in near
+            )
+            if is_round(facts.grid, value, above.end - below.end):
+                found.append(value)
+                continue
+            nearer = moved(value, below, above, self._weight(facts, order))
+            found.append(value if nearer == value else grid.value(round((nearer - grid.lower) / grid.step)))
+        return sorted(found)
+
+    @lru_cache(maxsize=2**12)  # noqa: B019  reason: the same
+    def _near(self, facts: Facts, order: Fraction) -> tuple[tuple[int, float], tuple[int, float]] | None:
+        """The nearest threshold on each side of an order and how many ranks away it is, if both sides have
+        one."""
+        places = self._places(facts)
+        below, above = bisect_left(places, order) - 1, bisect_right(places, order)
+        if below < 0 or above == len(places):
+            return None
+        size = facts.known_size
+        return (
+            (below, float(order - places[below]) * size),
+            (above, float(places[above] - order) * size),
+        )
+
+    @lru_cache(maxsize=128)  # noqa: B019  reason: the same
+    def _places(self, facts: Facts) -> list[Fraction]:
+        return [position.order for position in self.positions(facts)]
+
+    def _spot(self, facts: Facts, place: int, order: Fraction) -> Spot:
+        return Spot.of(place, len(self.positions(facts)), None if facts.size_is_public else order)
+
+    def _counts(self, outcome: Outcome, facts: Facts) -> Counted:
+        number, drawn = len(self.positions(facts)), outcome[-self.counted(facts) :]
+        size = facts.size if facts.size_is_public else None
+        return Counted(self.noise(facts), drawn[:number], drawn[number:], size, facts.grid.cells)
 
     def interval(
         self, outcome: Outcome, facts: Facts, confidence: float, failure: float | None = None
@@ -242,10 +283,7 @@ class Verified:
         With a `failure` it is the population's, of which the data are a sample: what counting leaves of the
         failure is that of sampling.
         """
-        number, grid = len(self.positions(facts)), facts.grid
-        drawn = outcome[-self.counted(facts) :]
-        size = facts.size if facts.size_is_public else None
-        counted = Counted(self.noise(facts), drawn[:number], drawn[number:], size, grid.cells)
+        counted, grid = self._counts(outcome, facts), facts.grid
         walk = walked if failure is None else walked_population
         found = walk(counted, facts.orders, 1 - confidence)
         if facts.on_points:
@@ -261,19 +299,32 @@ class Verified:
         return self.method.brackets(outcome[: -self.counted(facts)], self.own(facts))
 
     def rank_error(self, facts: Facts, confidence: float) -> int:
-        """That of the method alone, or what an answer is off that was moved to a wrong end of its interval.
+        """That of the method alone, or what counts can make of it.
 
-        Each of the two has half of the failure. A wrong end is so many ranks off only if noise exceeds by
-        as much what the interval allows for. Proof: docs/proofs/verified.md.
+        Half of the failure is for the method. A correction ends at a threshold, so that it leads as many
+        ranks too far as both are apart, and what noise adds. Where a wrong end of an interval moves an
+        answer, noise exceeds what the interval allows for. Proof: docs/proofs/verified.md.
         """
         half = (1 - confidence) / 2
         own = self.method.rank_error(self.own(facts), 1 - half)
-        noise, number = self.noise(facts), len(self.positions(facts))
-        orders = (None,) if facts.size_is_public else facts.orders
-        spots = [Spot.of(place, number, order) for order in orders for place in range(number)]
-        side, each = (1 - MOVED) / 2, half / (2 * len(facts.orders))
-        moved = max((spot.tail(noise, each) - spot.tail(noise, side) for spot in spots), default=0.0)
-        return min(max(own, math.ceil(moved)), MAX_ROWS)
+        each, far = half / (4 * len(facts.orders)), 0.0
+        if facts.size_is_public:
+            # All orders have the same estimates.
+            noisiest = dict.fromkeys(facts.orders, self._noisiest(facts, facts.orders[0], each))
+        else:
+            noisiest = {order: self._noisiest(facts, order, each) for order in facts.orders}
+        for order in facts.orders:
+            away = sum(ranks for _, ranks in self._near(facts, order) or ())
+            far = max(far, MOST_DENSE * away + noisiest[order])
+        return min(max(own, math.ceil(far)), MAX_ROWS)
+
+    def _noisiest(self, facts: Facts, order: Fraction, failure: float) -> float:
+        """How many values any of the estimates for an order is off, at most, but for this failure."""
+        number, noise = len(self.positions(facts)), self.noise(facts)
+        # The variance is largest in the middle where the number of values is public. Else weights are fixed,
+        # and it grows from one end to the other.
+        places = {number // 2} if facts.size_is_public else {0, number - 1}
+        return max(self._spot(facts, place, order).rough_tail(noise, failure) for place in places)
 
     def beyond(self, facts: Facts) -> str:
         """As for the method alone."""

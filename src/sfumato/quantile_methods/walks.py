@@ -12,8 +12,7 @@ import numpy as np
 
 from sfumato.grid import Floats
 from sfumato.laws.grades import MAX_PARTS
-from sfumato.mechanisms import Additive
-from sfumato.quantile_methods.noise_sums import rough_tail, sum_tail
+from sfumato.quantile_methods.noise_sums import CountNoise, rough_tail, sum_tail
 from sfumato.quantile_methods.thresholds import Spot
 from sfumato.query import Outcome
 
@@ -37,11 +36,15 @@ class Counted:
         cells: how many cells there are.
     """
 
-    noise: Additive
+    noise: CountNoise
     thresholds: Outcome
     counts: Outcome
     size: int | None
     cells: int
+
+    def target(self, order: Fraction) -> int | Fraction:
+        """What the counts are compared with for a quantile of this order."""
+        return order if self.size is None else math.ceil(order * self.size)
 
     def lower(self, target: int | Fraction, failure: float) -> int:
         """The last threshold that is not above the quantile, but for this failure.
@@ -88,6 +91,11 @@ class Counted:
             weighted += spot.v * self.size - spot.unit * int(target)
         return spot, weighted
 
+    def offset(self, place: int, target: int | Fraction) -> float:
+        """The estimated number of values below a threshold minus the target rank."""
+        spot, excess = self._excess(place, target)
+        return excess / spot.unit
+
     def _sure(self, spot: Spot, excess: int, failure: float) -> bool:
         """Whether noise alone is as large at most that often."""
         sides = (spot.u, spot.left), (spot.v, spot.right)
@@ -109,7 +117,7 @@ class Counted:
 
 @lru_cache(maxsize=1024)
 def _rough(
-    noise: Additive, number: int, order: Fraction | None, failure: float
+    noise: CountNoise, number: int, order: Fraction | None, failure: float
 ) -> tuple[Floats, Floats, Floats]:
     """For each threshold a bound on the noise of its test, and its weights."""
     spots = [Spot.of(place, number, order) for place in range(number)]
@@ -121,8 +129,7 @@ def _rough(
 def walked(counted: Counted, orders: Sequence[Fraction], failure: float) -> list[tuple[int, int]]:
     """For each order the cells between which the data's quantile lies: not before the first, and before the
     second. Each side fails with half of the failure."""
-    size = counted.size
-    targets = [order if size is None else math.ceil(order * size) for order in orders]
+    targets = [counted.target(order) for order in orders]
     return _in_order([(counted.lower(t, failure / 2), counted.upper(t, failure / 2)) for t in targets])
 
 

@@ -197,7 +197,7 @@ def _notes(
 def _parameters(release: Release) -> list[tuple[str, str]]:
     found = []
     for field, value in release.parameters.items():
-        if value is None or field in ("budget", "among") or value == []:
+        if value is None or field in ("budget", "among", "resolved") or value == []:
             continue
         dated = field in _ON_THE_COLUMN and getattr(release.query, "reads", "number") != "number"
         told = _listing(value, release.query if dated else None)

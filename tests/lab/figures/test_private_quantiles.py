@@ -246,7 +246,7 @@ def test_mechanisms_of_a_reader_get_curves_of_their_own():
 
     own = {
         "a guess": Own(function=guess, probs=(0.25,), batched=True),
-        "a coarse grid": sf.Quantiles(probs=[0.25], budget=sf.PureDP(1), method="single", step=20),
+        "a coarse grid": sf.Quantiles(probs=[0.25], budget=sf.PureDP(1), method="single", step=20, verify=0),
     }
     few = Effort(share=0.01)
     frame = quartiles.risks(

@@ -85,6 +85,7 @@ def _corrected(data: Any) -> tuple[list[float], Any]:
         neighbours="substitution",
         rows=ROWS,
         method=FromHistogram(steps=STEPS, published=True),
+        verify=0,
     )
     law: Any = query.law(query.look(admit(data, "value")))
     return [float(query.value((j,))[0]) for j in range(STEPS + 1)], law.scans[0].law(law.counts)  # type: ignore[index]
