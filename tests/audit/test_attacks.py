@@ -193,9 +193,17 @@ def test_no_call_sees_an_object_of_another():
 
 def test_neighbours_must_differ_clearly_more_than_two_copies(monkeypatch):
     module = sys.modules[timing.__module__]
-    deviations = iter([9.0, 5.0, 9.0, 1.0])
+    deviations = iter([9.0, 5.0] + 2 * [9.0, 1.0])
     monkeypatch.setattr(module, "_signed_ranks", lambda differences: next(deviations))
     assert [timing(tossed_once, 0, 1, calls=50).succeeded for _ in range(2)] == [False, True]
+
+
+def test_a_difference_that_is_not_found_again_is_no_finding(monkeypatch):
+    module = sys.modules[timing.__module__]
+    deviations = iter([9.0, 1.0, 0.5, 1.0])
+    monkeypatch.setattr(module, "_signed_ranks", lambda differences: next(deviations))
+    assert not timing(tossed_once, 0, 1, calls=50).succeeded
+    assert not list(deviations), "measured twice"
 
 
 def tossed_once(value):

@@ -44,6 +44,9 @@ def timing(
     twice: each is given a fresh copy, made outside of the time that is measured. A control of calls on
     another series of copies of `left` must be clearly exceeded: by a factor of two.
 
+    What a first series of calls finds must be found again in a second one: early calls of a process differ
+    in time for a while, from what lies where in memory.
+
     Guarantee:
         Succeeds wrongly with probability at most about `level`, however busy the machine is: the noise is
         independent between calls and the order within turns is random, so that under "time tells nothing" all
@@ -77,7 +80,22 @@ def timing(
     copies = [_copies(data) for data in ((left,) if right is None else (left, right, left))]
     fresh = [each for each in copies if each is not None]
     compared = len(copies) > 1 and len(fresh) == len(copies)
-    seconds, answers = _timed(mechanism, fresh if compared else [copies[0] or (lambda: left)], count)
+    inputs = fresh if compared else [copies[0] or (lambda: left)]
+    missing = right is not None and not compared
+    found = _series(mechanism, inputs, count, share, missing=missing)
+    return _series(mechanism, inputs, count, share, missing=missing) if found.succeeded else found
+
+
+def _series(
+    mechanism: Callable[[Any], Any],
+    inputs: list[Callable[[], Any]],
+    count: int,
+    share: float,
+    *,
+    missing: bool,
+) -> AttackResult:
+    """The tests on one series of calls; `missing` if neighbours cannot be compared."""
+    seconds, answers = _timed(mechanism, inputs, count)
     figures: dict[str, float] = {}
     said: list[str] = []
     sizes = _distances(answers)
@@ -89,14 +107,14 @@ def timing(
         figures["p_noise"] = _tail(correlation * sqrt(count - 1))
         said.append(f"rank correlation of time and noise {correlation:+.3f}, p = {figures['p_noise']:.2g}")
     told = figures.get("p_noise", 1.0) < share
-    if compared:
+    if len(inputs) > 1:
         figures["deviations"] = deviations = _signed_ranks(seconds[0] - seconds[1])
         figures["p_data"] = _tail(deviations)
         figures["control"] = control = _signed_ranks(seconds[0] - seconds[2])
         said.append(f"neighbours {deviations:+.1f} standard errors apart, p = {figures['p_data']:.2g}")
         said.append(f"two copies {control:+.1f} apart")
         told |= figures["p_data"] < share and abs(deviations) > _CLEARLY * abs(control)
-    elif right is not None:
+    elif missing:
         said.append("data cannot be copied, so that neighbours are not compared")
     return AttackResult(attack="timing", succeeded=told, evidence="; ".join(said), figures=figures)
 
