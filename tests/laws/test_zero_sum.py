@@ -11,10 +11,13 @@ import pytest
 from scipy.stats import chi2
 from tests.laws.fit import FALSE_ALARM
 
+from sfumato.audit.adaptive import ZeroSumMove
 from sfumato.audit.choices import worst_partition
+from sfumato.audit.listed import hockey_stick
 from sfumato.laws import SeededBits, SystemBits, ZeroSumLaplace, zero_sum
 from sfumato.laws.zero_sum import log_total
 from sfumato.mechanisms import ZeroSumMechanism
+from sfumato.privacy import LaplaceEvent, pld_delta
 
 SCALES = (Fraction(1, 3), Fraction(1), Fraction(5, 2))
 CENTER = np.array([3, 0, 10])
@@ -99,3 +102,19 @@ def test_a_moved_record_costs_what_the_event_says_and_half_of_the_scale_is_notic
     assert worst.loss.tightness == pytest.approx(1)
     with patch.object(ZeroSumMechanism, "law", lambda self, counts: ZeroSumLaplace(self.scale / 2, counts)):
         assert not worst_partition(mechanism, counts=3, total=3).loss.holds
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)], ids=str)
+@pytest.mark.parametrize("counts", [2, 3, 8])
+def test_the_event_composes_to_no_less_than_the_true_loss(epsilon, counts):
+    mechanism = ZeroSumMechanism.calibrated(epsilon)
+    true = ZeroSumMove(mechanism.scale, counts).part.pair
+    for part in (Fraction(0), Fraction(1, 3), Fraction(9, 10)):
+        least = hockey_stick(*true, float(part * epsilon))
+        assert pld_delta([mechanism.event], part * epsilon) >= least * (1 - 1e-9)
+
+
+def test_independent_noise_would_compose_to_too_little():
+    scale = Fraction(2, 5)
+    true = hockey_stick(*ZeroSumMove(scale, 2).part.pair, 0.0)
+    assert pld_delta([LaplaceEvent(sensitivity=2, scale=scale)], 0) < 0.95 * true

@@ -6,7 +6,7 @@ from fractions import Fraction
 from sfumato.checks import keep, positive, readable
 from sfumato.grid import Ints
 from sfumato.laws import ZeroSumLaplace
-from sfumato.privacy import LaplaceEvent, laplace_scale
+from sfumato.privacy import PureEvent, laplace_scale
 
 # One record that is replaced leaves a count and enters another.
 MOVED = 2
@@ -39,9 +39,13 @@ class ZeroSumMechanism:
         return cls(scale=laplace_scale(MOVED, epsilon))
 
     @property
-    def event(self) -> LaplaceEvent:
-        """What a release costs."""
-        return LaplaceEvent(sensitivity=MOVED, scale=self.scale)
+    def event(self) -> PureEvent:
+        """What a release costs.
+
+        With two counts the losses are those of randomised response, which independent Laplace noise of the
+        same scale does not dominate: its event would compose to less than the truth.
+        """
+        return PureEvent(MOVED / self.scale, "laplace")
 
     def described(self) -> str:
         """The mechanism in words."""
