@@ -97,11 +97,13 @@ def test_words_say_which_part_verifies():
     assert query(1).divided == "two fifths of the budget verifies the intervals"
     assert query(1, budget=sf.ZCDP(1)).divided == "half of the budget verifies the intervals"
     assert query(verify=F(1, 8)).divided == "12.5 % of the budget verifies the intervals"
-    assert query(**COUNTED).divided == "half of the rest verifies the intervals"
-    many = "half of the rest verifies the intervals, unless a tree tells them"
+    assert query(**COUNTED).divided == "half of the rest verifies the intervals, unless values are few"
+    assert query(verify=F(1, 2), **COUNTED).divided == "half of the rest verifies the intervals"
+    unless = "half of the rest verifies the intervals, unless values are few"
+    many = f"{unless} or a tree tells them"
     assert query(20, **COUNTED, step=1).divided == many
     assert query(20, **COUNTED, method=Tree()).divided == ""
-    assert query(20, **COUNTED, method="recursive").divided == "half of the rest verifies the intervals"
+    assert query(20, **COUNTED, method="recursive").divided == unless
     for asked in (query(3), query(**COUNTED), query(20, **COUNTED)):
         assert asked.described.endswith(f"; {asked.divided}")
     assert part_words(F(1, 100), "it") == "1 % of it verifies the intervals"

@@ -79,10 +79,17 @@ def test_orders_that_are_not_drawn_lie_on_the_lines_between():
 
 
 def test_lines_to_vague_bounds_end_before_them():
-    # Between 20 and 80 % values grow by 10 in a tenth of the values: beyond, by at most 30.
+    # Between 20 and 80 % values grow by 10 in a tenth of the values: beyond, by a quarter more.
     orders = tuple(F(i, 10) for i in range(1, 10))
     query = ask(Interpolated(drawn=3, subcells=1, emphasis=0), orders, bounds=(-1000, 10**6), rows=9)
-    assert query.value((1020, 1050, 1080)).tolist() == [-10, 20, 30, 40, 50, 60, 70, 80, 110]
+    assert query.value((1020, 1050, 1080)).tolist() == [8, 20, 31, 40, 50, 60, 69, 80, 92]
+    # From 40 % on they grow by twice as much: beyond, by 1.25 times the root of that, as in the gaps before.
+    assert query.value((1020, 1050, 1110)).tolist() == [8, 20, 30, 39, 50, 66, 86, 110, 146]
+    # Two drawn tell less: values grow by at most three times as much beyond.
+    few = ask(Interpolated(drawn=2, subcells=1, emphasis=0), orders, bounds=(-1000, 10**6), rows=9)
+    assert few.value((1030, 1070)).tolist()[7:] == [100, 130]
+    # A heap next to the end tells nothing: they grow by at most three times as much as on average.
+    assert query.value((1020, 1020, 1080)).tolist()[0] == -10
     # With one order drawn they grow by at most three times as much on one side as on the other.
     alone = ask(Interpolated(drawn=1, subcells=1, emphasis=0), orders, bounds=(0, 1000), rows=9)
     assert alone.value((40,)).tolist() == [8, 16, 24, 32, 40, 64, 88, 112, 136]

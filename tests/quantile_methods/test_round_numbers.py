@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.interpolate import PchipInterpolator
 from tests.quantile_methods.cases import FEW_RULES, NULLS, RELATIONS, ask, law_of
 
 import sfumato as sf
@@ -193,16 +194,22 @@ SEVENTHS = [F(i, 8) for i in range(1, 8)]
 
 def test_answers_between_round_numbers_are_round():
     # Drawn are the orders 2/8, 4/8 and 6/8.
-    assert interpolated([F(10), F(20), F(31)], SEVENTHS) == [5, 10, 15, 20, 26, 31, 47]
+    assert interpolated([F(10), F(20), F(31)], SEVENTHS) == [5, 10, 15, 20, 25, 31, 38]
     # Two of three are multiples of 5, which is no step here, and of 1.
-    assert interpolated([F(10), F(25), F("31.3")], SEVENTHS) == [5, 10, 18, 25, 28, 31.3, 47]
+    assert interpolated([F(10), F(25), F("31.3")], SEVENTHS) == [5, 10, 18, 25, 28, 31.3, 35]
 
 
-def test_answers_between_others_lie_on_straight_lines():
-    drawn = [F("10.02"), F("20.04"), F(30)]
-    lines = [5.01, 10.02, 15.03, 20.04, 25.02, 30, 44.98]
-    assert interpolated(drawn, SEVENTHS) == pytest.approx(lines, abs=0.001)
-    assert interpolated([F(10), F(21), F(30)], SEVENTHS, emphasis=0)[2] == 15.5
+def test_answers_between_others_lie_on_a_curve_that_follows_skewed_data():
+    points = [0, *np.exp(np.linspace(2, 4, 9)).round(2), 100]
+    orders = [F(i, 10) for i in range(11)]
+    curve = PchipInterpolator([float(q) for q in orders], points)
+    probs = [F(i, 40) for i in range(1, 40)]
+    found = interpolated([F(str(point)) for point in points[1:-1]], probs, emphasis=0)
+    inner = [float(q) for q in probs if F(1, 10) <= q <= F(9, 10)]
+    # Both ends are lines, and have other slopes.
+    assert curve(inner)[4:-4] == pytest.approx(found[7:-7], abs=0.001)
+    straight = np.interp(inner, [float(q) for q in orders], points)
+    assert np.abs(straight - found[3:-3]).max() > 0.03
 
 
 @given(

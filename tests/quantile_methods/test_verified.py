@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import sfumato as sf
 from sfumato.data.admission import admit
 from sfumato.laws import SeededBits
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
-from sfumato.quantile_methods import Joint, thresholds, verified, walks
+from sfumato.quantile_methods import Joint, interpolated, thresholds, verified, walks
 from sfumato.quantile_methods.framed import Framed
 from sfumato.quantile_methods.verified import Verified
 from sfumato.query import raw
@@ -110,6 +111,34 @@ def test_intervals_hold_under_all_budgets_and_cost_what_is_stated(budget, relati
 def test_every_method_with_bounds_is_verified(method):
     values = DATA["smooth"]
     assert covered(query(values, method=method), values, 60) >= 0.9
+
+
+@pytest.mark.parametrize("relation", ["substitution", "add-remove"])
+def test_few_values_for_the_budget_are_verified_only_if_that_is_asked_for(relation):
+    values = DATA["smooth"][::5]
+    few = query(values, neighbours=relation, budget=PureDP(Fraction(1, 10)))
+    assert not few.resolved_by().resolved.verify
+    assert few.divided == ""
+    assert few.rank_error(0.95) == replace(few, verify=0).rank_error(0.95)
+    # No interval by slopes stands in for it, which supposes that there are no gaps.
+    heaps = np.repeat([20.0, 50.0], [100, 101])
+    assert covered(few, heaps, 60) >= 0.95
+    (outcome,) = drawn(few, heaps, 1)
+    assert "cannot be verified by counts: the interval holds on any data" in few.notes(outcome)[-1]
+    assert replace(few, verify=Fraction(1, 2)).resolved_by().resolved.verify == Fraction(1, 2)
+    enough = query(values, neighbours=relation, budget=PureDP(1))
+    assert enough.resolved_by().resolved.verify == Fraction(1, 2)
+
+
+def test_a_count_decides_whether_values_are_few():
+    asked = query(ISSUE, neighbours="add-remove", n_hint=None, budget=PureDP(Fraction(1, 10)))
+    for values, share in ((np.full(20, 35.0), 0), (np.full(50_000, 35.0), Fraction(1, 2))):
+        (outcome,) = drawn(asked, values, 1)
+        assert asked.resolved_by(outcome).resolved.verify == share
+        again = asked.resolved_by(outcome)
+        assert again.value(outcome).tolist() == asked.value(outcome).tolist()
+        low, high = again.interval(outcome, 0.95)
+        assert ((low <= 35) & (high >= 35)).all()
 
 
 def test_the_number_of_values_may_be_private_and_unknown():
@@ -297,7 +326,7 @@ def beyond(values: list[float], order: Fraction) -> float:
 
 
 def test_thresholds_beyond_the_outer_orders_follow_the_last_gaps():
-    step, sure = Fraction(1, 100), thresholds.SURE
+    step, sure = Fraction(1, 100), interpolated.SURE
     # Evenly spread values: 20 in value for a quarter of the data.
     assert beyond([20, 40, 60], QUARTILES[2] + step) == pytest.approx(60 + sure * 80 / 100)
     assert beyond([40, 60, 80], QUARTILES[0] - step) == pytest.approx(40 - sure * 80 / 100)

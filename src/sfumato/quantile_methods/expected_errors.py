@@ -36,10 +36,10 @@ def _of_joint_draws(method: Joint, facts: Facts) -> float:
 
 
 def _of_lines(method: Interpolated, facts: Facts) -> float:
-    """The error of the orders drawn, and of lines between them."""
+    """The error of the orders drawn, and of the curve between them."""
     drawn = method.chosen(facts)
     size, gaps = facts.known_size, len(drawn.orders) + 1
-    # Between two orders drawn, a sample strays from a line as a bridge does.
+    # Between two orders drawn, a sample strays from a curve as a bridge does.
     stray = MEAN_SIZE * BRIDGE * math.sqrt(size / gaps)
     # In the two outer gaps a line to the bound may tell nothing; on points it misses a quarter of a tie.
     lost = size / (2 * gaps**2) + size / (4 * facts.grid.cells)

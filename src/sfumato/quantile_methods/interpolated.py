@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import ClassVar
 
 from sfumato.checks import keep, whole
@@ -16,8 +17,9 @@ from sfumato.query import Outcome
 
 # A joint draw of more orders than this takes seconds.
 MOST_DRAWN = 128
-# How many times further apart values may be beyond the orders drawn than between them.
-STEEPER = 3
+# Beyond the outer orders values may be this much further apart than between the last two, and are taken to be
+# this much further apart than the last gaps foretell.
+STEEPER, SURE = 3, 1.25
 # The data have heaps at the multiples of a step if so many of the answers drawn, and at least this part of
 # them, are such multiples. On smooth data about one in sixty is.
 LEAST_HEAPS, HEAPS = 2, Fraction(1, 4)
@@ -25,7 +27,7 @@ LEAST_HEAPS, HEAPS = 2, Fraction(1, 4)
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolated(Joint):
-    """Evenly chosen orders in one joint draw, and straight lines between their answers.
+    """Evenly chosen orders in one joint draw, and a smooth curve through their answers.
 
     Better than drawing all where few records lie between two orders: noise then hides what the others would
     tell. It supposes that the data have no large gaps or atoms between the orders drawn. Where the answers
@@ -36,6 +38,9 @@ class Interpolated(Joint):
 
     Args:
         drawn: how many orders are drawn; None for as many as have enough values between them.
+
+    References:
+        [FB84] for a curve that increases where the points do.
 
     >>> Interpolated(drawn=16).needs_size, Interpolated().needs_size
     (False, True)
@@ -79,22 +84,22 @@ class Interpolated(Joint):
         return super().possible(outcome, self.chosen(facts))
 
     def answers(self, outcome: Outcome, facts: Facts) -> Sequence[Fraction]:
-        """The answers drawn, and points of the grid on the lines between them."""
+        """The answers drawn, and points of the grid on the curve through them."""
         grid, line, chosen = facts.grid, self.line(facts), self.chosen(facts)
         drawn = [line.cell(point // self.subcells) for point in outcome]
         step = _heap_step(drawn, line)
         orders, cells = [Fraction(0), *chosen.orders, Fraction(1)], [0, *drawn, grid.cells - 1]
         cells[0], cells[-1] = reach(chosen.orders, cells)
+        slopes = curve_slopes(orders, cells)
         found = []
         for q in facts.orders:
             place = bisect_left(orders, q)
             low, high = cells[place - 1], cells[place]
-            share = (q - orders[place - 1]) / (orders[place] - orders[place - 1])
-            cell = round(low + (high - low) * share)
+            cell = round(_on_curve(q, orders, cells, slopes, place))
             if step and cell != high:  # an answer that was drawn stays as it is
                 cell = round(Fraction(cell + line.origin, step)) * step - line.origin
-            found.append(grid.value(min(max(cell, low), high)))
-        return found
+            found.append(min(max(cell, low), high))
+        return [grid.value(cell) for cell in sorted(found)]
 
     def brackets(self, outcome: Outcome, facts: Facts) -> Sequence[tuple[Fraction, Fraction]]:
         """The answers drawn on both sides of each order."""
@@ -118,15 +123,46 @@ class Interpolated(Joint):
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""
         chosen = self.chosen(facts)
-        return f"{super().words(chosen)}, and straight lines between them"
+        return f"{super().words(chosen)}, and a smooth curve through them"
+
+
+def curve_slopes(orders: Sequence[Fraction], cells: Sequence[int]) -> list[float]:
+    """The slope at each point of a curve that increases where the points do.
+
+    Inside it is a weighted harmonic mean of the slopes of both neighbouring lines, so that curved data, such
+    as salaries, are followed and no overshoot arises. At both ends the curve is the line itself.
+
+    >>> curve_slopes([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1)], [0, 1, 4, 20])
+    [4.0, 6.0, 17.454545454545453, 32.0]
+    """
+    gaps = [float(high - low) for low, high in pairwise(orders)]
+    lines = [(high - low) / gap for (low, high), gap in zip(pairwise(cells), gaps, strict=True)]
+    inner = []
+    for (left, right), (before, after) in zip(pairwise(gaps), pairwise(lines), strict=True):
+        weights = 2 * right + left, right + 2 * left
+        flat = not (before and after)
+        inner.append(0.0 if flat else sum(weights) / (weights[0] / before + weights[1] / after))
+    return [lines[0], *inner, lines[-1]]
+
+
+def _on_curve(
+    order: Fraction, orders: Sequence[Fraction], cells: Sequence[int], slopes: Sequence[float], place: int
+) -> float:
+    """The cubic between the point before this place and the one at it; beyond the drawn orders a line."""
+    low, high, gap = cells[place - 1], cells[place], float(orders[place] - orders[place - 1])
+    t = float(order - orders[place - 1]) / gap
+    if place in (1, len(cells) - 1):
+        return low + (high - low) * t
+    rise = (high - low) * t**2 * (3 - 2 * t)
+    return low + rise + gap * t * (1 - t) * (slopes[place - 1] * (1 - t) - slopes[place] * t)
 
 
 def reach(orders: Orders, cells: Sequence[int]) -> tuple[int, int]:
     """Where the lines beyond the first and the last order drawn end: at a bound, or before it.
 
     Where bounds are vague, a line to a bound would pass nearly all values. So beyond the orders drawn, values
-    are taken to be at most `STEEPER` times further apart than between them. With one order drawn, they are
-    compared with those on its other side.
+    are taken to be as far apart as the last ones foretell, or, next to a heap, `STEEPER` times as far as on
+    average. With one order drawn, they are compared with those on its other side.
 
     Args:
         orders: the orders drawn.
@@ -134,15 +170,38 @@ def reach(orders: Orders, cells: Sequence[int]) -> tuple[int, int]:
 
     >>> reach((Fraction(1, 4), Fraction(3, 4)), [0, 10, 20, 1000])
     (0, 35)
+    >>> reach((Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), [0, 10, 20, 30, 1000])
+    (0, 43)
     """
-    first, last, low, high = cells[1], cells[-2], cells[0], cells[-1]
-    inside = orders[-1] - orders[0]
-    if inside:
-        left = right = (last - first) / inside
+    low, *drawn, high = cells
+    first, last = drawn[0], drawn[-1]
+    room = Fraction(first - low), Fraction(high - last)
+    if len(drawn) == 1:
+        left, right = STEEPER * room[1] / (1 - orders[-1]), STEEPER * room[0] / orders[0]
     else:
-        left, right = (high - last) / (1 - orders[-1]), first / orders[0]
-    below, above = STEEPER * left * orders[0], STEEPER * right * (1 - orders[-1])
+        usual = STEEPER * (last - first) / (orders[-1] - orders[0])
+        mirrored = [1 - each for each in orders[::-1]], [-each for each in drawn[::-1]]
+        left = end_slope(orders, drawn, room[0]) or usual
+        right = end_slope(*mirrored, room[1]) or usual
+    below, above = left * orders[0], right * (1 - orders[-1])
     return max(low, first - math.ceil(below)), min(high, last + math.ceil(above))
+
+
+def end_slope(orders: Sequence[Fraction], values: Sequence[Fraction | int], room: Fraction) -> Fraction:
+    """How fast values fall below the first order, with so much room down to the bound.
+
+    Slopes that grow towards the end grow on by the same factor: half of it lies between the middle of the
+    last gap and the first order.
+    """
+    slope = room / orders[0]
+    known = pairwise(zip(orders[:3], values[:3], strict=True))
+    inner = [(b - a) / (q - p) for (p, a), (q, b) in known]
+    if not inner:
+        return slope
+    growth = float(STEEPER)
+    if len(inner) > 1 and inner[1]:
+        growth = min(SURE * math.sqrt(max(float(inner[0] / inner[1]), 1.0)), growth)
+    return min(slope, inner[0] * Fraction(growth).limit_denominator(1000))
 
 
 def _heap_step(drawn: Sequence[int], line: Line) -> int:

@@ -63,8 +63,8 @@ from sfumato.statistics.sum import Bounded
 
 # More orders are not verified by "auto": each walks past the thresholds of all.
 MOST_VERIFIED = 128
-# What is said of a part that verifies, where a count decides whether it is needed.
-_UNLESS = ", unless a tree tells them"
+# What is said of a part that verifies, where a count decides whether it is spent.
+_FEW, _TOLD = "values are few", "a tree tells them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,8 @@ class Quantiles(Bounded):
             narrow; 0 for none, "auto" for the part that serves most data best.
         verify: the part of the budget that counts the values around the answers, so that the interval holds
             on any data; 0 for none, "auto" for half, or two fifths of the epsilon of one order; none where
-            the method or an `interval_share` tells the interval, and for more than 128 orders.
+            the method or an `interval_share` tells the interval, for more than 128 orders, and where so few
+            values meet the budget that counts tell nothing.
         on_points: whether the values are points of the grid, as integers are; a session finds out.
         resolved: what all of this came to where a choice was left, "auto" and the grid; a release fills it
             in, so that later versions read it as it was drawn.
@@ -139,13 +140,13 @@ class Quantiles(Bounded):
     def _fits(self, done: Resolved) -> bool:
         """Whether this query may have come to these choices."""
         one = len(self.orders) == 1 and not hasattr(done.method, "interval")
-        framed = bool(self._share) or (self._verifies and one)
+        framed = bool(self._share) or (bool(done.verify) and one)
         on_default = self.step is None and self.bounds is not None
         return (
             (self.method == done.method or (self.method == "auto" and done.method.needs_bounds))
             and done.frame != "auto"
-            and bool(done.verify) == self._verifies
-            and (not self._verifies or self._verify in ("auto", done.verify))
+            and (not done.verify or self._verifies)
+            and self._verify in ("auto", done.verify if self._verifies else self._verify)
             and bool(done.frame) == framed == (done.outer is not None)
             and (not self._share or self._share in ("auto", checked_share(done.frame, done.method)))
             and all(
@@ -184,7 +185,7 @@ class Quantiles(Bounded):
     def check(self, column: Column) -> None:
         """Refuse a column that does not store numbers, and facts that the method cannot serve."""
         super().check(column)
-        facts = self.facts if self._counted is None else self._counted.settled(1)
+        facts = self.facts if self._counted is None else self._counted.settled(MAX_ROWS)
         self._pick(facts)[0].check(facts)
 
     @cached_property
@@ -207,7 +208,7 @@ class Quantiles(Bounded):
 
     @property
     def _verifies(self) -> bool:
-        """Whether a part of the budget verifies the answers, unless the method tells its own interval."""
+        """Whether a part of the budget may verify the answers: the method must not tell its own interval."""
         told = self.method != "auto" and (hasattr(self.method, "interval") or not self.method.needs_bounds)
         many = self._verify == "auto" and len(self.orders) > MOST_VERIFIED
         return bool(self._verify) and not told and not self._share and not many
@@ -301,7 +302,7 @@ class Quantiles(Bounded):
     def longest_resolved(self) -> Resolved:
         """What no choice of this query is longer than, when it is written."""
         finest = Points(bits=FINEST, cells=MAX_CELLS)
-        done = self._resolve(self.facts if self._counted is None else self._counted.settled(1))
+        done = self._resolve(self.facts if self._counted is None else self._counted.settled(MAX_ROWS))
         return replace(
             done,
             method=longest_method() if self.method == "auto" else self.method,
@@ -324,7 +325,9 @@ class Quantiles(Bounded):
             name, reason = choose(facts, verify=verify, leaves=not self._share)
             method, said = best_by_name(name), f", chosen for {reason}"
         if self._counts_first:
-            said = _UNLESS if self.method == "auto" and self._may_be_told(facts) else ""
+            told = self.method == "auto" and self._may_be_told(facts)
+            reasons = [_FEW] * (verify > 0 and self._verify == "auto") + [_TOLD] * told
+            said = f", unless {' or '.join(reasons)}" if reasons else ""
         frame = self._share
         if verify and len(self.orders) == 1 and not hasattr(method, "interval"):
             frame = outer_share(verified_rest(facts, verify))
@@ -439,7 +442,7 @@ class Quantiles(Bounded):
 
     def prepare(self) -> None:
         """Find ahead of the data what intervals at 95 % take longest for; from public facts alone."""
-        if self._counted is None:
+        if self._counted is None and not self._verifies:
             calibrate(self.chosen, self.facts, 0.95)
 
     def interval(self, outcome: Outcome, confidence: float, scenario: Any = None) -> Interval:
@@ -465,7 +468,7 @@ class Quantiles(Bounded):
             reach = slope_widths(method, facts, own, level, population=population)
         elif scenario is not None and not (isinstance(scenario, str) and scenario == ANY_DATA):
             reach = scenario_widths(self, facts, scenario, level, population=population)
-        elif scenario is None and spaced(method, facts):
+        elif scenario is None and self._by_slopes(method, facts):
             reach = widths(method, facts, own, level, population=population)
         if reach is None:
             failure = (1 - level) / 2 / len(self.orders) if population else None
@@ -475,6 +478,10 @@ class Quantiles(Bounded):
         places = [self.orders.index(q) for q in self.asked]
         low, high = low[places], high[places]
         return (float(low[0]), float(high[0])) if self.scalar else (low, high)
+
+    def _by_slopes(self, method: Method, facts: Facts) -> bool:
+        """Whether the interval supposes that there are no gaps: not where it was to be verified."""
+        return not self._verifies and spaced(method, facts)
 
     def _between(self, outcome: Outcome, confidence: float, failure: float | None) -> Interval:
         method, facts, own = self._settled(outcome)
@@ -531,8 +538,8 @@ class Quantiles(Bounded):
             return ""
         if self._counted is None:
             return part_words(self.chosen.share, "the budget") if isinstance(self.chosen, Verified) else ""
-        done = self._resolve(self._counted.settled(1)) if self.resolved is None else self.resolved
-        return part_words(done.verify, "the rest") + done.said
+        done = self._resolve(self._counted.settled(MAX_ROWS)) if self.resolved is None else self.resolved
+        return part_words(done.verify, "the rest") + done.said if done.verify else ""
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """What a reader should know."""
@@ -546,14 +553,15 @@ class Quantiles(Bounded):
         elif error < MAX_ROWS:
             sure = "on any data, at 95 % confidence"
             notes.append(f"answers are within {error:,} ranks of their targets {sure}{method.beyond(facts)}")
-        told = hasattr(method, "interval") or spaced(method, facts)
+        by_slopes = self._by_slopes(method, facts)
+        told = hasattr(method, "interval") or by_slopes
         if not self.size_is_public and facts.size is not None and not told:
             half = f"{self._least_size(facts):,}"
             notes.append(f"the number of values is private; the interval holds if there are at least {half}")
-        if not self.size_is_public and self._counted is None and spaced(method, facts):
+        if not self.size_is_public and self._counted is None and by_slopes:
             taken = f"the interval takes it as {facts.size:,}, and is too narrow if it is far less"
             notes.append(f"the number of values is private; {taken}")
-        notes.append(interval_words(method, facts, own))
+        notes.append(interval_words(method, facts, own, verifies=self._verifies))
         return tuple(notes)
 
 

@@ -251,8 +251,8 @@ def _untold(method: Method, facts: Facts) -> str:
     return "" if spaced(method, facts) else FEW
 
 
-def interval_words(method: Method, facts: Facts, outcome: Outcome) -> str:
-    """What the interval of a release rests on, in words."""
+def interval_words(method: Method, facts: Facts, outcome: Outcome, *, verifies: bool) -> str:
+    """What the interval of a release rests on, in words; `verifies` if it was to be verified."""
     sure = "the interval holds on any data"
     if isinstance(method, Verified):
         return (
@@ -260,6 +260,8 @@ def interval_words(method: Method, facts: Facts, outcome: Outcome) -> str:
         )
     if facts.bounds is None or facts.size is None or hasattr(method, "interval"):
         return sure
+    if verifies:
+        return f"so few values at this budget cannot be verified by counts: {sure}"
     why = _untold(method, facts)
     if not why and widths(method, facts, outcome, 0.95, population=False) is None:
         why = FEW

@@ -11,15 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.grid import Grid
+from sfumato.quantile_methods.interpolated import end_slope
 from sfumato.quantile_methods.method import Facts
 from sfumato.quantile_methods.noise_sums import CountNoise, deviation, rough_tail, sum_tail
 from sfumato.query import Outcome
 
 # The failure of each side of the interval that thresholds are placed for.
 SIDE = 0.025
-# Beyond the outer orders values may be this much further apart than between the last two, and are taken to be
-# this much further apart than the last gaps foretell.
-STEEPER, SURE = 3, 1.25
 # The slopes by which thresholds are placed are off by about this part.
 SLOPE_ERROR = 0.1
 # So many pairs of thresholds around an order, at most.
@@ -262,23 +260,6 @@ def _between(
         return values[place - 1] + (values[place] - values[place - 1]) * share
     # Beyond the outer orders: towards the bound, and not much steeper than between the last ones.
     if place == 0:
-        return values[0] - _end_slope(orders, values, values[0] - ends[0]) * (orders[0] - order)
+        return values[0] - end_slope(orders, values, values[0] - ends[0]) * (orders[0] - order)
     mirrored = [1 - each for each in orders[:-4:-1]], [-each for each in values[:-4:-1]]
-    return values[-1] + _end_slope(*mirrored, ends[1] - values[-1]) * (order - orders[-1])
-
-
-def _end_slope(orders: Sequence[Fraction], values: Sequence[Fraction], room: Fraction) -> Fraction:
-    """How fast values fall below the first order, with so much room down to the bound.
-
-    Slopes that grow towards the end grow on by the same factor: half of it lies between the middle of the
-    last gap and the first order.
-    """
-    slope = room / orders[0]
-    known = pairwise(zip(orders[:3], values[:3], strict=True))
-    inner = [(b - a) / (q - p) for (p, a), (q, b) in known]
-    if not inner:
-        return slope
-    growth = float(STEEPER)
-    if len(inner) > 1 and inner[1]:
-        growth = min(SURE * math.sqrt(max(float(inner[0] / inner[1]), 1.0)), growth)
-    return min(slope, inner[0] * Fraction(growth).limit_denominator(1000))
+    return values[-1] + end_slope(*mirrored, ends[1] - values[-1]) * (order - orders[-1])

@@ -22,11 +22,13 @@ from sfumato.quantile_methods.adaptive import AdaptiveLaw, CountsLaw
 from sfumato.quantile_methods.corrections import MOST_DENSE, Edge, is_round, moved
 from sfumato.quantile_methods.expected_errors import expected_error
 from sfumato.quantile_methods.framed import Framed, divisible
+from sfumato.quantile_methods.joint import Joint
 from sfumato.quantile_methods.method import Facts, Method, Purchase, QuantileLaw
 from sfumato.quantile_methods.noise_sums import CountNoise
 from sfumato.quantile_methods.thresholds import (
     MOST_EVEN,
     MOST_PAIRS,
+    SIDE,
     Position,
     Spot,
     corrected,
@@ -42,8 +44,11 @@ MOVED = 0.95
 # "auto": what leaves values and intervals both usable on smooth data; docs/intervals.md has the figures. With
 # an epsilon one draw errs by few ranks, and so few are hard to correct by counts: it gets more of the budget.
 AUTO, AUTO_SINGLE = Fraction(1, 2), Fraction(2, 5)
-# The part that these have of the rest: the more values, the less. Where few values meet a small budget, the
-# outer orders must be near to say anything.
+# "auto" verifies nothing where two counts around the middle leave at least this part of the values in doubt:
+# the interval would be little narrower than the bounds, and the answers would err far more.
+MOST_DOUBT = 0.25
+# The part that outer orders have of the rest: the more values, the less. With few values the outer orders say
+# something only where they are near.
 LEAST_OUTER, MOST_OUTER = Fraction(1, 25), Fraction(1, 9)
 
 
@@ -61,11 +66,15 @@ def checked_verify(share: object, method: object) -> Fraction | Literal["auto"]:
     return found
 
 
+@lru_cache(maxsize=256)
 def verify_share(share: Fraction | Literal["auto"], facts: Facts) -> Fraction:
-    """The part of the budget that verifies the answers."""
-    if share == "auto":
-        return AUTO_SINGLE if len(facts.orders) == 1 and isinstance(facts.budget, PureDP) else AUTO
-    return share
+    """The part of the budget that verifies; "auto" is none where few values meet a small budget."""
+    if share != "auto":
+        return share
+    part = AUTO_SINGLE if len(facts.orders) == 1 and isinstance(facts.budget, PureDP) else AUTO
+    noise = Verified(method=Joint(), share=part).noise(facts)
+    doubt = 2 * Spot.of(0, 2, None if facts.size_is_public else Fraction(1, 2)).tail(noise, SIDE)
+    return part if doubt < MOST_DOUBT * facts.known_size else Fraction(0)
 
 
 def outer_share(facts: Facts) -> Fraction:
