@@ -101,7 +101,7 @@ bench-engines: $(VENV)/.dev  ## Time Polars, DuckDB and Spark beside their own q
 	@$(BIN)/python benchmarks/engine_speed.py
 
 coverage: $(VENV)/.dev  ## Count how often intervals hold on heaps, gaps, constants and skewed data; fails if one does not (takes long)
-	@$(BIN)/python benchmarks/coverage.py --jobs $(JOBS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --jobs $(JOBS)
 
 widths: $(VENV)/.dev  ## Compare the widths of intervals with the best ones; fails if a goal is missed (takes long)
 	@$(BIN)/python benchmarks/interval_widths.py --jobs $(JOBS)

@@ -420,6 +420,35 @@ def report(cells: Sequence[Cell], path: Path, *, short: bool, every: bool) -> No
         show(f"beside {whom}", header, rows)
 
 
+def markdown(cells: Sequence[Cell], path: Path) -> Iterator[str]:
+    """A table for each `verify`: a row for each data and number of rows, a column for each m."""
+    known = read(path)
+    judged = {cell: found for cell in cells if (found := judge(cell, known, ours=False)) is not None}
+    counts = sorted({cell.m for cell in cells})
+    for verify in dict.fromkeys(cell.verify for cell in cells):
+        yield f"\n`verify={verify!r}`\n"
+        yield "| relation | eps | data | n | " + " | ".join(f"m = {m}" for m in counts) + " |"
+        yield "| --- " * (4 + len(counts)) + "|"
+        rows = dict.fromkeys(replace(cell, m=0) for cell in cells if cell.verify == verify)
+        for row in sorted(rows, key=lambda each: (each.relation, each.epsilon, each.data, each.n)):
+            facts = f"| {row.relation} | {row.epsilon:g} | {row.data} | {row.n:,} | "
+            yield facts + " | ".join(_entry(judged.get(replace(row, m=m))) for m in counts) + " |"
+
+
+def _entry(found: Judged | None) -> str:
+    """The first letter of the choice, its mean and largest error, and the best where it is a tenth better."""
+    if found is None:
+        return ""
+    auto, best = found.auto, found.best
+    words = f"{auto.method[0]} {_short(auto.mean)} / {_short(auto.largest)}"
+    words = words if found.holds else f"**{words}**"
+    return f"{words} ({best.method} {_short(best.mean)})" if found.over > 1 + SHARE else words
+
+
+def _short(error: float) -> str:
+    return f"{error:.2f}" if error < 0.995 else f"{error:.1f}" if error < 99.95 else f"{error:,.0f}"
+
+
 def verification(given: str) -> Literal[0, "auto"]:
     """A value of `verify`."""
     if given not in ("0", "auto"):
@@ -447,6 +476,9 @@ def main() -> None:
     parser.add_argument(
         "--every", action="store_true", help="show all cells and not those over the line only"
     )
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the table of benchmarks/RESULTS.md too"
+    )
     asked = parser.parse_args()
     if asked.quick:
         asked.epsilons, asked.sizes, asked.counts, asked.draws = (1.0,), (300,), (1, 9), 10
@@ -461,6 +493,8 @@ def main() -> None:
     plan = Plan(min(asked.sets, asked.draws), asked.draws, asked.limit)
     fill(mixed, asked.cache, plan, time.monotonic() + 60 * asked.minutes, ours=asked.ours)
     report(cells, asked.cache, short=asked.quick, every=asked.every)
+    if asked.markdown:
+        print("\n".join(markdown(cells, asked.cache)))
     finish()
 
 

@@ -76,6 +76,9 @@ def test_a_tree_answers_where_its_leaves_are_points():
         assert most_of_leaves(known) >= 121
         # The counts of a tree leave nothing to spend on an interval.
         assert choose(known, leaves=False)[0] != "tree"
+    # Few values make leaves of many points, inside of which a tree knows nothing.
+    few = facts(19, 200, "add-remove", bounds=(0, 65_535), step=1)
+    assert choose(few)[0] != "tree"
     # A median needs no count of all ages, and a tree of more leaves than it may have is none of points.
     assert choose(facts(3, 10**5, **ages))[0] == "joint"
     assert choose(facts(199, 10**5, bounds=(0, 10**6), step=1))[0] != "tree"

@@ -427,7 +427,7 @@ def test_a_share_that_is_none_is_refused(share):
         sf.median([1.0, 2.0], bounds=(0, 3), epsilon=1, interval_share=share)
 
 
-@pytest.mark.parametrize("method", ["tree", "unbounded"])
+@pytest.mark.parametrize("method", ["tree", "equi_depth", "unbounded"])
 @each_share
 def test_methods_that_tell_their_interval_or_have_no_bounds_take_no_share(method, share):
     with pytest.raises(sf.InvalidParameter, match=f"interval_share must be 0 for the method '{method}'"):

@@ -261,6 +261,7 @@ def test_people_with_several_rows_and_groups():
         ({"verify": math.nan}, "verify"),
         ({"verify": True}, "verify"),
         ({"verify": 0.2, "method": "tree"}, "verify must be 0 or 'auto' for the method 'tree'"),
+        ({"verify": 0.2, "method": "equi_depth"}, "verify must be 0 or 'auto' for the method 'equi_depth'"),
         ({"verify": 0.2, "interval_share": 0.2}, "verify must be 0 or 'auto' with an interval_share"),
     ],
 )

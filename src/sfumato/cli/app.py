@@ -32,7 +32,7 @@ EXAMPLES = each_line(
     "  sfumato plan new people.csv        a plan to complete, from the header alone",
     "  sfumato plan preview plan.toml     accuracy and cost; nothing is read or spent",
     "  sfumato release plan.toml -o out   pay, release, and write the files and the report",
-    "  sfumato ledger show                what was spent, and what remains",
+    "  sfumato ledger show                what was spent and what remains",
     "",
     "Without a file of your own: sfumato demo",
     "",

@@ -19,7 +19,7 @@ SCHEMA = 1
 Rows = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, help="How many rows there are, by a public guess, where the plan has none."
+        metavar="N", min=0, help="A public guess of the number of rows; it replaces that of the plan."
     ),
 ]
 
@@ -85,7 +85,9 @@ def check(plan_file: PlanFile, as_json: Json = False) -> None:
 def preview(
     plan_file: PlanFile,
     rows: Rows = None,
-    confidence: Annotated[float, typer.Option(metavar="C", help="How surely an error is kept.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(metavar="C", help="The confidence with which each stated error holds.")
+    ] = 0.95,
     as_json: Json = False,
 ) -> None:
     """Show what each query costs and how accurate it will be; nothing is read or spent."""

@@ -20,7 +20,7 @@ SHORT = {
     UNWRITTEN: "paid for, but not all was drawn or written; the same command does it for free",
     FAULT: "a fault of sfumato itself",
     INTERRUPTED: "interrupted by Ctrl-C",
-    PIPE_CLOSED: "whatever read the output went away",
+    PIPE_CLOSED: "the program that read the output stopped",
 }
 
 

@@ -59,9 +59,10 @@ def quantiles(
         method: "auto", or one of `sfumato.quantile_methods.METHODS` by name or as a value with its options.
         step: the distance between points that can be answered; 1 for integers and very fine for reals.
         n_hint: a guess of the number of rows where that is private.
-        interval_share: the part of the budget that makes the interval narrow; "auto" for the best part.
+        interval_share: the part of the budget that makes the interval narrow: 0 for none, a number from 0.01
+            to 0.99, or "auto".
         verify: the part of the budget that counts values around the answers, so that the intervals hold on
-            any data; 0 for none.
+            any data: 0 for none, a number from 0.01 to 0.99, or "auto" (see `sfumato.Quantiles`).
         weights: refused, because a record of a large weight could not be hidden.
 
     The other arguments and the errors are those of `sfumato.count`.

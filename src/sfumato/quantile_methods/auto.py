@@ -37,7 +37,7 @@ REASONS = {
 
 
 def most_of_leaves(facts: Facts) -> int:
-    """How many integers a method that counts leaves would draw, where `choose` can take one; 0 elsewhere."""
+    """How many integers a method that counts leaves would draw, where `choose` may take one; 0 elsewhere."""
     tree = Tree().most_drawn(facts) if _leaves_are_points(facts) else 0
     return max(tree, MOST_DRAWN_EQUI_DEPTH if len(facts.orders) >= LEAST_EQUI_DEPTH else 0)
 
@@ -66,7 +66,8 @@ def choose(facts: Facts, *, verify: Fraction = Fraction(0), leaves: bool = True)
     best = min(expected, key=lambda name: expected[name])
     least = Verified(method=METHODS[best](), share=verify).expected_error(facts) if verify else expected[best]
     counted = {}
-    if leaves and _leaves_are_points(facts):
+    # Few values make wide leaves.
+    if leaves and _leaves_are_points(facts) and Tree().leaf_width(facts) == 1:
         counted["tree"] = expected_error(Tree(), facts)
     if leaves and count >= LEAST_EQUI_DEPTH and EquiDepth().finds_its_way(facts):
         counted["equi_depth"] = expected_error(EquiDepth(), facts)

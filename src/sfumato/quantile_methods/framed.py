@@ -29,15 +29,24 @@ REACH = 32
 LEAST_SHARE, MOST_SHARE, SPENT = Fraction(1, 10), Fraction(3, 10), 100
 
 
+# The methods that have no use for a part of the budget that makes an interval, and why.
+NEEDLESS = {
+    "tree": "its counts tell the interval",
+    "equi_depth": "its counts tell the interval",
+    "unbounded": "it has no bounds",
+}
+
+
 def checked_share(share: object, method: object) -> Fraction | Literal["auto"]:
     """The part of a budget that is spent on an interval: 0, neither tiny nor nearly all, or "auto"."""
     found: Fraction | Literal["auto"] = "auto"
     if not (isinstance(share, str) and share == "auto"):
         found = spread_share(share)
     name = getattr(method, "name", method)
-    if found and name in ("tree", "unbounded"):
-        why = "its counts tell the interval" if name == "tree" else "it has no bounds"
-        raise InvalidParameter(f"interval_share must be 0 for the method {name!r}: {why}, got {shown(share)}")
+    if found and name in NEEDLESS:
+        raise InvalidParameter(
+            f"interval_share must be 0 for the method {name!r}: {NEEDLESS[name]}; got {shown(share)}"
+        )
     return found
 
 

@@ -118,12 +118,13 @@ class Interpolated(Joint):
 
     def beyond(self, facts: Facts) -> str:
         """What the rank error leaves out, in words."""
-        return f" (the {len(self.chosen(facts).orders)} drawn; the others lie between them)"
+        return f" (the {len(self.chosen(facts).orders)} drawn; the others lie between and beyond them)"
 
     def words(self, facts: Facts) -> str:
         """The mechanism in words."""
         chosen = self.chosen(facts)
-        return f"{super().words(chosen)}, and a smooth curve through them"
+        between = "a smooth curve between them and lines" if len(chosen.orders) > 1 else "lines"
+        return f"{super().words(chosen)}, {between} beyond"
 
 
 def curve_slopes(orders: Sequence[Fraction], cells: Sequence[int]) -> list[float]:

@@ -60,6 +60,10 @@ class Joint(Spread):
         one is added or removed, so that c is the range over twice that. The rounding of the sums is part of
         the range. Proof: docs/proofs/quantiles.md, docs/proofs/chain.md.
 
+    Args:
+        subcells: into how many points a cell is divided, for tied records; a power of two up to 2**30.
+        emphasis: extra points for round numbers of each step, as a part of all cells, from 0 to 1.
+
     >>> Joint().name
     'joint'
     """

@@ -87,9 +87,9 @@ class Quantiles(Bounded):
         interval_share: the part of the budget that is spent on two outer orders, which make the interval
             narrow; 0 for none, "auto" for the part that serves most data best.
         verify: the part of the budget that counts the values around the answers, so that the interval holds
-            on any data; 0 for none, "auto" for half, or two fifths of the epsilon of one order; none where
-            the method or an `interval_share` tells the interval, for more than 128 orders, and where so few
-            values meet the budget that counts tell nothing.
+            on any data; 0 for none, "auto" for half, or two fifths for one order under a pure budget; none
+            where the method or an `interval_share` tells the interval, for more than 128 orders, and where
+            so few values meet the budget that counts tell nothing.
         on_points: whether the values are points of the grid, as integers are; a session finds out.
         resolved: what all of this came to where a choice was left, "auto" and the grid; a release fills it
             in, so that later versions read it as it was drawn.

@@ -109,6 +109,10 @@ class Recursive(Spread):
         another, so that below the root a node of relative order q has the constant of a quarter of the range
         over max(q, 1 - q). Proof: docs/proofs/quantiles.md.
 
+    Args:
+        subcells: as for `Joint`.
+        emphasis: as for `Joint`.
+
     >>> Recursive().name
     'recursive'
     """

@@ -212,5 +212,9 @@ class Tree:
                 most *= factor
         return Leaves.of(facts.grid, min(most, MAX_LEAVES))
 
+    def leaf_width(self, facts: Facts) -> int:
+        """How many points a leaf has."""
+        return self._leaves(facts).width
+
     def _nodes(self, facts: Facts) -> NodeCounts:
         return NodeCounts(facts, self._leaves(facts).cells, self.branching, self.noise)

@@ -21,7 +21,7 @@ from sfumato.privacy import Budget, ComposedEvent, PureDP
 from sfumato.quantile_methods.adaptive import AdaptiveLaw, CountsLaw
 from sfumato.quantile_methods.corrections import MOST_DENSE, Edge, is_round, moved
 from sfumato.quantile_methods.expected_errors import expected_error
-from sfumato.quantile_methods.framed import Framed, divisible
+from sfumato.quantile_methods.framed import NEEDLESS, Framed, divisible
 from sfumato.quantile_methods.joint import Joint
 from sfumato.quantile_methods.method import Facts, Method, Purchase, QuantileLaw
 from sfumato.quantile_methods.noise_sums import CountNoise
@@ -58,10 +58,9 @@ def checked_verify(share: object, method: object) -> Fraction | Literal["auto"]:
         return "auto"
     found = share_of("verify", share)
     name = getattr(method, "name", method)
-    if found and name in ("tree", "unbounded"):
-        why = "its counts tell the interval" if name == "tree" else "it has no bounds"
+    if found and name in NEEDLESS:
         raise InvalidParameter(
-            f"verify must be 0 or 'auto' for the method {name!r}: {why}, got {shown(share)}"
+            f"verify must be 0 or 'auto' for the method {name!r}: {NEEDLESS[name]}; got {shown(share)}"
         )
     return found
 
