@@ -134,7 +134,7 @@ def curve_slopes(orders: Sequence[Fraction], cells: Sequence[int]) -> list[float
     as salaries, are followed and no overshoot arises. At both ends the curve is the line itself.
 
     >>> curve_slopes([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1)], [0, 1, 4, 20])
-    [4.0, 6.0, 17.454545454545453, 32.0]
+    [4.0, 6.0, 16.615384615384613, 32.0]
     """
     gaps = [float(high - low) for low, high in pairwise(orders)]
     lines = [(high - low) / gap for (low, high), gap in zip(pairwise(cells), gaps, strict=True)]
