@@ -339,3 +339,42 @@ def test_thresholds_beyond_the_outer_orders_follow_the_last_gaps():
     assert beyond([0, 45, 90], QUARTILES[2] + step) == pytest.approx(90 + 10 / 25)
     # A heap at the end tells nothing but its own place.
     assert beyond([10, 50, 50], QUARTILES[2] + step) == 50
+
+
+def test_a_query_of_integers_is_bound_to_reals_anew():
+    """An interval of integers ends at a point, and one of reals at the end of its cell."""
+    integers, reals = (
+        sf.Dataset(
+            {"x": np.full(400, value)},
+            unit="row",
+            neighbours="substitution",
+            schema={"x": sf.Field(bounds=(0, 100))},
+        )
+        for value in (30, 37.9)
+    )
+    for seed in range(10):
+        asked = sf.Quantiles(probs=(0.5,), column="x", budget=PureDP(2))
+        first = sf.Session(integers, budget=PureDP(2), bits=SeededBits(seed)).answer(asked)
+        assert first.query.on_points
+        again = sf.Session(reals, budget=PureDP(2), bits=SeededBits(seed)).answer(first.query)
+        assert not again.query.on_points
+        (low,), (high,) = again.interval(0.95)
+        assert low <= 37.9 <= high
+
+
+@pytest.mark.parametrize(
+    ("budget", "verify"), [(ZCDP(100_000), 0.99), (PureDP(1_000), 0.5), (PureDP(100), "auto")]
+)
+def test_no_count_makes_an_outcome_longer_than_foretold(budget, verify):
+    asked = sf.Quantiles(probs=QUARTILES, budget=budget, bounds=(-1, 1), step=Fraction(1, 10), verify=verify)
+    for values in (np.array([], dtype=np.int64), np.arange(5) - 2, np.zeros(40, dtype=np.int64)):
+        bound = asked.bind(admit(values), sf.Field(), "add-remove")
+        (outcome,) = drawn(bound, values, 1)
+        assert len(outcome) <= bound.parts_drawn
+
+
+def test_a_share_verifies_no_more_orders_than_an_answer_takes_seconds_for():
+    probs = [Fraction(i, 300) for i in range(1, 300)]
+    with pytest.raises(sf.InvalidParameter, match="more than 256 orders"):
+        sf.Quantiles(probs=probs, budget=PureDP(1), bounds=(0, 1), verify=0.5)
+    assert sf.Quantiles(probs=probs, budget=PureDP(1), bounds=(0, 1)).verify == "auto"

@@ -52,6 +52,7 @@ from sfumato.quantile_methods.tree import Tree
 from sfumato.quantile_methods.verified import (
     Verified,
     checked_verify,
+    most_counted,
     outer_share,
     verified_rest,
     verify_share,
@@ -61,8 +62,9 @@ from sfumato.release import ANY_DATA, SLOPES
 from sfumato.statistics.statistic import checked_bounds, strength
 from sfumato.statistics.sum import Bounded
 
-# More orders are not verified by "auto": each walks past the thresholds of all.
-MOST_VERIFIED = 128
+# More orders are not verified by "auto", and more than the second number by no share: each walks past the
+# thresholds of all, so that the time grows with the square of their number.
+MOST_VERIFIED, MOST_ASKED = 128, 256
 # What is said of a part that verifies, where a count decides whether it is spent.
 _FEW, _TOLD = "values are few", "a tree tells them"
 
@@ -128,6 +130,10 @@ class Quantiles(Bounded):
             raise InvalidParameter(f"scalar goes with one order, got scalar={shown(self.scalar)}")
         keep(self, interval_share=checked_share(self.interval_share, self.method))
         keep(self, verify=checked_verify(self.verify, self.method))
+        if self.verify not in (0, "auto") and len(set(self.probs)) > MOST_ASKED:
+            raise InvalidParameter(
+                f"verify must be 0 or 'auto' for more than {MOST_ASKED} orders; got {shown(self.verify)}"
+            )
         if self.verify not in (0, "auto") and self.interval_share:
             raise InvalidParameter(
                 f"verify must be 0 or 'auto' with an interval_share, got {shown(self.verify)}"
@@ -165,9 +171,9 @@ class Quantiles(Bounded):
             far = max(abs(bound.lower), abs(bound.upper))
             if whole_ends and bound.upper - bound.lower < MAX_CELLS and far <= MAX_RATIO:
                 bound = replace(bound, step=Fraction(1))
-        if whole_numbers and bound.bounds is not None and bound.step is not None:
-            bound = replace(bound, on_points=bound.lower.denominator == bound.step == 1)
-        return bound
+        # Another column may have been asked before, whose values were points.
+        gridded = whole_numbers and bound.bounds is not None and bound.step is not None
+        return replace(bound, on_points=gridded and bound.lower.denominator == bound.step == 1)
 
     def declared(self, field: Field) -> dict[str, Any]:
         """The bounds, unless the query has its own or its method needs none; nothing is resolved yet."""
@@ -385,8 +391,13 @@ class Quantiles(Bounded):
         if self._counted is None:
             return self.chosen.most_drawn(self.facts)
         facts = self._counted.settled(MAX_ROWS)
-        most = self._pick(facts)[0].most_drawn(facts)
-        return 1 + (max(most, most_of_leaves(facts)) if self.method == "auto" and not self._share else most)
+        most = [self._pick(facts)[0].most_drawn(facts)]
+        if self.method == "auto" and self._verifies:
+            # With two outer orders where there is one.
+            most.append(len(self.orders) + 2 + most_counted(len(self.orders)))
+        if self.method == "auto" and not self._share:
+            most.append(most_of_leaves(facts))
+        return 1 + max(most)
 
     def possible(self, outcome: Outcome) -> bool:
         """Whether the law could have drawn this outcome."""

@@ -76,6 +76,11 @@ def verify_share(share: Fraction | Literal["auto"], facts: Facts) -> Fraction:
     return part if doubt < MOST_DOUBT * facts.known_size else Fraction(0)
 
 
+def most_counted(orders: int) -> int:
+    """How many thresholds, and counts between them, so many orders have at most, for any number of values."""
+    return 2 * max(2 * MOST_PAIRS * orders, MOST_EVEN) + 1
+
+
 def outer_share(facts: Facts) -> Fraction:
     """The part of the rest of the budget for the two orders around a single quantile."""
     wanted = MOST_OUTER if facts.size is None else Framed.wanted(facts)
@@ -211,12 +216,7 @@ class Verified:
 
     def most_drawn(self, facts: Facts) -> int:
         """What the method draws, the thresholds, and the counts between them."""
-        # A private number of values may change how many thresholds there are.
-        return (
-            self.method.most_drawn(self.own(facts))
-            + 2 * max(2 * MOST_PAIRS * len(facts.orders), MOST_EVEN)
-            + 1
-        )
+        return self.method.most_drawn(self.own(facts)) + most_counted(len(facts.orders))
 
     def possible(self, outcome: Outcome, facts: Facts) -> bool:
         """Whether both parts could have been drawn."""
