@@ -56,9 +56,9 @@ def is_shown(shown, printed):
 
 @pytest.fixture
 def demo(home):
-    """The folder of the pages: the table and the plan of the demo, here and in a folder of their own."""
-    for folder in (home / "demo", home):
-        folder.mkdir(exist_ok=True)
+    """The folder of the pages: the table and the plan of the demo, here and where demos write them."""
+    for folder in (home / "build" / "demo", home / "demo", home):
+        folder.mkdir(exist_ok=True, parents=True)
         salaries.write(folder / "salaries.csv")
         shutil.copy(ROOT / "examples" / "salaries" / "plan.toml", folder / "plan.toml")
     return home

@@ -187,7 +187,7 @@ def test_a_part_of_the_budget_for_the_interval_costs_accuracy(count, facts):
 
 def test_what_a_bound_leaves_out_is_noted():
     some = query(9, 1, method=sf.quantile_methods.Interpolated(drawn=2), **PUBLIC)
-    assert "the 2 drawn; the others lie between them" in some.accuracy(300).notes[0]
+    assert "the 2 drawn; the others lie between and beyond them" in some.accuracy(300).notes[0]
     assert "the 2 drawn" in some.accuracy(300, scenario=SALARIES).notes[0]
     assert query(3, 1, **PUBLIC).accuracy(9000).notes == ()
 
