@@ -28,7 +28,7 @@ from sfumato.quantile_methods.recursive import Recursive
 from sfumato.query import Outcome
 
 # Fewer leaves than 32 leave heaps of equal values in leaves with many others.
-LEAVES = (32, 64, 128, 256, 512, 1024)
+LEAVES = (32, 64, 128, 256, 512, 1024, 2048)
 # The edges and all counts, where nodes have at least four children, as with so many leaves.
 MOST_DRAWN = LEAVES[-1] + 4 * LEAVES[-1] // 3
 # The parts of the budget that may draw the edges.
