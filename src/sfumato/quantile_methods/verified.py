@@ -77,7 +77,7 @@ def verify_share(share: Fraction | Literal["auto"], facts: Facts) -> Fraction:
 
 
 def most_counted(orders: int) -> int:
-    """How many thresholds, and counts between them, so many orders have at most, for any number of values."""
+    """The largest number of thresholds and counts that this many orders need, for any number of values."""
     return 2 * max(2 * MOST_PAIRS * orders, MOST_EVEN) + 1
 
 
