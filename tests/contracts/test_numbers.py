@@ -106,7 +106,13 @@ GIVEN: dict[Any, dict[str, Any]] = {
     quantile_methods.Single: {"emphasis": 1},
     quantile_methods.InverseSensitivity: {"radius": 100},
     quantile_methods.Tree: {"branching": 100, "leaves": 100},
-    quantile_methods.EquiDepth: {"leaves": 64, "subcells": 64},
+    quantile_methods.EquiDepth: {
+        "leaves": 64,
+        "parts": 4,
+        "share": HALF,
+        "branching": 100,
+        "subcells": 64,
+    },
     quantile_methods.Unbounded: {"ratio": 100, "unit": 1, "largest": 100, "lower": -100},
 }
 # What a computation returns, and the common part of all statistics, which cannot be made.

@@ -100,7 +100,7 @@ ENTRIES: dict[str, Entry] = {
         listed_law=False,
     ),
     "equi_depth": Entry(
-        any_grid=({"leaves": 8}, {"leaves": 64, "subcells": 2**10}),
+        any_grid=({"leaves": 8}, {"leaves": 64, "parts": 4, "subcells": 2**10}),
         shapes=((3, 2), (3, 2)),
         rules=FEW_RULES,
         many=1000,

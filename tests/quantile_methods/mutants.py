@@ -283,10 +283,20 @@ def whole_budget_for_the_nodes(method: EquiDepth, facts: Any) -> Any:
     return NodeCounts(facts, method.plan(facts).leaves)
 
 
-def equi_depth(relation: str, **others: Any) -> Callable[[], None]:
+def parts_of_the_values(method: EquiDepth, drawn: Any, ranks: Any, facts: Any) -> Any:
+    """A part begins where the values do, and not where what was drawn says."""
+    nodes = method.nodes(facts)
+    first = int(ranks.positions(1, 1)[0]) if ranks.size else 0
+    edges = np.maximum(method._ends(drawn, facts)[1:-1], first)
+    below = ranks.below_cells(np.array(edges, dtype=np.int64))
+    parts = np.diff(np.concatenate([[0], below, [ranks.size]]))
+    return CountsLaw((), nodes.mechanism.law(nodes.of_leaves(parts)))
+
+
+def equi_depth(relation: str, leaves: int = 4, parts: int = 1, **others: Any) -> Callable[[], None]:
     """The exact audit of edges and counts together."""
     given = {"bounds": (0, 2), "n_hint": 4, "neighbours": relation, **others}
-    return small(size=3, cells=3, method=EquiDepth(leaves=4, subcells=1), **given)
+    return small(size=3, cells=3, method=EquiDepth(leaves=leaves, parts=parts, subcells=1), **given)
 
 
 ROOT_DOWN = purchases.root_down
@@ -413,5 +423,9 @@ QUANTILE_MUTANTS: dict[str, Mutant] = {
     ),
     "leaves at the true ranks": Mutant(
         replaced(EquiDepth, "after", leaves_at_true_ranks), equi_depth("add-remove")
+    ),
+    "parts of leaves that follow the values": Mutant(
+        replaced(EquiDepth, "after", parts_of_the_values),
+        equi_depth("substitution", leaves=2, parts=2),
     ),
 }

@@ -123,6 +123,25 @@ def test_leaves_beyond_the_values_are_cut_towards_the_middle():
     assert equi_depth._spans(heap) == list(pairwise(heap))
 
 
+@given(st.lists(st.integers(0, 500), min_size=3, max_size=15), st.sampled_from([1, 2, 4, 16]))
+def test_each_leaf_has_as_many_parts_between_its_own_edges(inner, parts):
+    ends = [0, *sorted(inner), 500]
+    found = equi_depth._divided(ends, parts)
+    assert found == sorted(found)
+    assert len(found) == parts * (len(ends) - 1) + 1
+    assert found[::parts] == ends
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_parts_of_leaves_answer_many_values_at_a_large_budget_better(relation):
+    values = np.random.default_rng(7).lognormal(0, 1, 200_000)
+    given = {"bounds": (0, 1000), "budget": PureDP(10)}
+    chosen = asked(values, relation, **given)
+    whole = asked(values, relation, **given, method=EquiDepth(parts=1))
+    assert chosen.resolved_by().resolved.method.parts > 1
+    assert mean_error(chosen, values, 4) < 0.95 * mean_error(whole, values, 4)
+
+
 def test_on_skewed_data_with_vague_bounds_edges_that_went_astray_do_little_harm(monkeypatch):
     values = np.random.default_rng(1).lognormal(0, 1, 1000)
     query = asked(values, "add-remove", bounds=(0, 1000))
@@ -159,9 +178,22 @@ def test_few_values_at_a_small_budget_are_known_not_to_be_enough():
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1)], ids=str)
 def test_no_number_of_leaves_draws_more_than_was_foreseen(budget, relation):
-    facts = ask(probs=PERCENTS, neighbours=relation, budget=budget, n_hint=10**5, rows=10**5).facts
-    most = [EquiDepth(leaves=leaves).most_drawn(facts) for leaves in equi_depth.LEAVES]
+    facts = ask(probs=PERCENTS, neighbours=relation, budget=budget, n_hint=10**7, rows=10**7).facts
+    every = [
+        EquiDepth(leaves=leaves, parts=parts) for leaves in equi_depth.LEAVES for parts in equi_depth.PARTS
+    ]
+    most = [
+        method.most_drawn(facts) for method in every if method.leaves * method.parts <= equi_depth.MOST_PARTS
+    ]
     assert equi_depth.MOST_DRAWN * 0.8 < max(most) <= equi_depth.MOST_DRAWN
+
+
+@pytest.mark.parametrize(
+    "options", [{"parts": 0}, {"parts": 17}, {"share": 0}, {"share": 1}, {"branching": 1}], ids=str
+)
+def test_parts_shares_and_branchings_out_of_range_are_refused(options):
+    with pytest.raises(InvalidParameter, match=f"^{next(iter(options))} must be"):
+        EquiDepth(**options)
 
 
 @pytest.mark.parametrize("leaves", [0, 1, 3, 2.5, 4096, "many", True])

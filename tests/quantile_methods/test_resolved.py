@@ -14,7 +14,20 @@ from sfumato.errors import InvalidParameter, NotSupported
 from sfumato.grid import MAX_CELLS
 from sfumato.laws import SeededBits
 from sfumato.outcome import most_bytes, read_outcome, write_outcome
-from sfumato.quantile_methods import Quantiles, counted, framed, method, query
+from sfumato.quantile_methods import (
+    EquiDepth,
+    FromHistogram,
+    Quantiles,
+    Unbounded,
+    counted,
+    equi_depth,
+    framed,
+    interpolated,
+    method,
+    node_counts,
+    query,
+    tree,
+)
 from sfumato.query import encode
 from sfumato.question import Question
 from sfumato.release import SLOPES
@@ -47,6 +60,13 @@ CASES = {
     "concentrated": {"probs": (0.5,), "verify": "auto", "budget": sf.ZCDP(0.1)},
     "approximate": {"probs": DECILES, "verify": "auto", "budget": sf.ApproxDP(1, 1e-6)},
     "approximate, framed": {"probs": (0.5,), "interval_share": "auto", "budget": sf.ApproxDP(0.2, 1e-3)},
+    "a tree": {"probs": MANY, "method": "tree"},
+    "a tree of some leaves": {"probs": DECILES, "method": sf.quantile_methods.Tree(leaves=500)},
+    "an approximate tree": {"probs": DECILES, "method": "tree", "budget": sf.ApproxDP(0.2, 1e-3)},
+    "leaves of equal depth": {"probs": MANY, "method": "equi_depth", "budget": sf.PureDP(9)},
+    "lines": {"probs": MANY, "method": "interpolated", "verify": 0},
+    "lines, verified": {"probs": MANY, "method": "interpolated", "verify": "auto"},
+    "a histogram": {"probs": DECILES, "method": "histogram", "verify": 0},
     "without bounds": {"probs": (0.5,), "method": "unbounded", "bounds": None},
 }
 RELATIONS = {
@@ -98,8 +118,25 @@ def other_rules(monkeypatch):
     monkeypatch.setattr(query, "SHARE", Fraction(1, 5))
     monkeypatch.setattr(query, "most_of_leaves", lambda _: 0)
     monkeypatch.setattr(counted.Counted.under.__func__, "__defaults__", (Fraction(1, 5),))
+    monkeypatch.setattr(tree, "PURE_LEAVES", 8)
+    monkeypatch.setattr(tree, "CONCENTRATED_LEAVES", 3)
+    branching = node_counts.best_branching
+    monkeypatch.setattr(node_counts, "best_branching", lambda *facts, **noise: branching(*facts, **noise) + 1)
+    monkeypatch.setattr(interpolated, "informative", lambda facts, most=7: min(7, most))
+    monkeypatch.setattr(equi_depth, "LEAVES", (16, 2048))
+    monkeypatch.setattr(equi_depth, "PARTS", (2, 16))
+    monkeypatch.setattr(equi_depth, "SHARES", (Fraction(1, 5),))
+    for cached in (EquiDepth.plan, EquiDepth.nodes):
+        cached.cache_clear()
+    for kind, name, option in ((FromHistogram, "_number", "steps"), (Unbounded, "growth", "ratio")):
+        monkeypatch.setattr(kind, name, otherwise(getattr(kind, name), option))
     monkeypatch.setattr(framed, "LEAST_SHARE", Fraction(2, 5))
     monkeypatch.setattr(framed, "MOST_SHARE", Fraction(1, 2))
+
+
+def otherwise(rule, option):
+    """The rule, with another answer where the option is left open."""
+    return lambda self, facts: rule(self, facts) + 1 if getattr(self, option) is None else rule(self, facts)
 
 
 def told(release):
@@ -165,6 +202,37 @@ def test_these_rules_are_others(relation, monkeypatch):
     assert before[1].frame != after[1].frame
     assert before[1].outer != after[1].outer
     assert before[2].frame != after[2].frame
+
+
+NAMED = ("a tree", "leaves of equal depth", "lines", "lines, verified", "a histogram", "without bounds")
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_rules_of_options_are_others_too(name, monkeypatch):
+    """What the test of other rules would show if options that were left open were stored as open."""
+
+    def resolved():
+        data = dataset(**RELATIONS["a public number"])
+        (asked,) = ask_all(data, [question(CASES[name], RELATIONS["a public number"])])
+        return asked.any.resolved.method
+
+    before = resolved()
+    other_rules(monkeypatch)
+    after = resolved()
+    for option in before.by_rule:
+        assert getattr(before, option) not in (None, "auto")
+    assert any(getattr(before, option) != getattr(after, option) for option in before.by_rule)
+
+
+def test_an_option_that_was_left_open_is_refused_in_what_is_read():
+    release = sf.quantiles(np.arange(500) / 500, MANY, bounds=ROUND, epsilon=1, nulls="lower", method="tree")
+    record = release.to_dict()
+    options = dict(dict(record["parameters"]["resolved"][1:])["method"][1:])
+    sf.read_release(changed(record, method=["tree", *([*pair] for pair in options.items())]))
+    for hostile in ({"leaves": None}, {"branching": None}, {"noise": "auto"}, {"leaves": 0}, {"leaves": "9"}):
+        method = ["tree", *([*pair] for pair in (options | hostile).items())]
+        with pytest.raises(InvalidParameter):
+            sf.read_release(changed(record, method=method))
 
 
 def test_each_choice_is_stored_once_however_many_groups_came_to_it():

@@ -82,7 +82,7 @@ METHOD_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "inverse_sensitivity": ({}, {"radius": 1}),
     "unbounded": ({"ratio": 4, "lower": 0, "largest": 50}, {"ratio": 4, "largest": 4}),
     "tree": ({"leaves": 4, "branching": 2},),
-    "equi_depth": ({"leaves": 4, "subcells": 1}, {"leaves": 2, "subcells": 2}),
+    "equi_depth": ({"leaves": 4, "subcells": 1}, {"leaves": 2, "parts": 2, "subcells": 2}),
 }
 # At this delta three pieces are bought by squares, and one by its epsilon.
 QUANTILE_RULES: tuple[tuple[Budget, NullRule], ...] = (

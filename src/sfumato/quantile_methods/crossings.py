@@ -115,6 +115,10 @@ class ScansLaw:
 class Scanned(ABC):
     """What methods that scan over steps have in common."""
 
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """No option follows from public facts."""
+        return {}
+
     @abstractmethod
     def cells(self, facts: Facts) -> Grid | Edges:
         """The steps."""

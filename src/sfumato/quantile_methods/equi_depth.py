@@ -3,15 +3,15 @@
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sfumato.checks import keep, whole
+from sfumato.checks import Number, exact, keep, shown, whole
 from sfumato.data.column import Column
 from sfumato.data.counts import MAX_ROWS
 from sfumato.data.ranks import Ranks
@@ -25,12 +25,15 @@ from sfumato.quantile_methods.interpolated import STEEPER
 from sfumato.quantile_methods.method import BRIDGE, MEAN_SIZE, SUBCELLS, Facts, Purchase, QuantileLaw
 from sfumato.quantile_methods.node_counts import NodeCounts
 from sfumato.quantile_methods.recursive import Recursive
+from sfumato.quantile_methods.tree_consistency import MAX_BRANCHING
 from sfumato.query import Outcome
 
 # Fewer leaves than 32 leave heaps of equal values in leaves with many others.
 LEAVES = (32, 64, 128, 256, 512, 1024, 2048)
-# The edges and all counts, where nodes have at least four children, as with so many leaves.
-MOST_DRAWN = LEAVES[-1] + 4 * LEAVES[-1] // 3
+# Into how many parts each leaf may be divided, and how many parts there may be in all.
+PARTS, MOST_PARTS = (1, 4, 16), 2**13
+# The edges and all counts, where nodes have at least four children, as with so many parts.
+MOST_DRAWN = LEAVES[-1] + 4 * MOST_PARTS // 3
 # The parts of the budget that may draw the edges.
 SHARES = tuple(Fraction(part, 8) for part in (1, 2, 3, 4))
 # The log weight that a draw loses, at least, when it misplaces all values of a leaf: so much also tells edges
@@ -46,9 +49,11 @@ NOISE = 3
 
 
 class Plan(NamedTuple):
-    """How many leaves there are, and the part of the budget that draws their edges."""
+    """How many leaves there are, into how many parts each is divided, and what draws their edges."""
 
     leaves: int
+    parts: int
+    # The part of the budget that draws the edges.
     share: Fraction
     # The log weight that a draw loses with each rank, and the mean error; infinite if edges may be lost.
     fall: float
@@ -60,28 +65,44 @@ class EquiDepth:
     """Counts a tree over leaves whose edges are quantiles drawn before, and reads the answers off the counts.
 
     A small part of the budget draws the edges, so that leaves are narrow where data are dense, whatever the
-    bounds are. Values are taken to be spread evenly inside a leaf. Where a leaf holds far more values than
-    expected, it holds a heap, which is taken to be at the roundest number in the leaf.
+    bounds are. Each leaf may be divided into parts of equal width, which are counted. Values are taken to be
+    spread evenly inside a part. Where a part holds far more values than expected, it holds a heap, which is
+    taken to be at the roundest number in it.
 
     Guarantee:
         The budget is divided in two parts that compose to it; the leaves follow from what was drawn before.
         Intervals hold on any data, all orders together. Proof: docs/proofs/equi-depth.md.
 
     Args:
-        leaves: how many leaves there are, a power of two; None for the number with the least error expected.
+        leaves: how many leaves there are, a power of two.
+        parts: into how many parts a leaf is divided.
+        share: the part of the budget that draws the edges.
+        branching: how many children a node of the tree has.
         subcells: into how many points a cell is divided where the edges are drawn; a power of two.
+
+        Each of the first three is None for what makes the expected error least, and `branching` for the best
+        number for the parts and the noise.
 
     References:
         [HRMS10] for counts made consistent by least squares.
 
-    >>> EquiDepth(leaves=64)
-    EquiDepth(leaves=64, subcells=16777216)
+    >>> EquiDepth(leaves=64, parts=4)
+    EquiDepth(leaves=64, parts=4, share=None, branching=None, subcells=16777216)
     """
 
     name: ClassVar[str] = "equi_depth"
     needs_bounds: ClassVar[bool] = True
+    by_rule: ClassVar[Mapping[str, Any]] = {
+        "leaves": LEAVES[-1],
+        "parts": PARTS[-1],
+        "share": SHARES[-2],
+        "branching": MAX_BRANCHING,
+    }
 
     leaves: int | None = None
+    parts: int | None = None
+    share: Number | None = None
+    branching: int | None = None
     subcells: int = SUBCELLS
 
     def __post_init__(self) -> None:
@@ -90,6 +111,15 @@ class EquiDepth:
             if count & (count - 1):
                 raise InvalidParameter(f"leaves must be a power of two; got {count}")
             keep(self, leaves=count)
+        if self.parts is not None:
+            keep(self, parts=whole("parts", self.parts, least=1, most=PARTS[-1]))
+        if self.share is not None:
+            share = exact("share", self.share)
+            if not 0 < share < 1:
+                raise InvalidParameter(f"share must be inside (0, 1); got {shown(self.share)}")
+            keep(self, share=share)
+        if self.branching is not None:
+            keep(self, branching=whole("branching", self.branching, least=2, most=MAX_BRANCHING))
         keep(self, subcells=self._edges.subcells)
 
     @property
@@ -106,10 +136,24 @@ class EquiDepth:
     def plan(self, facts: Facts) -> Plan:
         """The leaves and the share with the least error expected, of those whose draws tell leaves apart."""
         leaves = LEAVES if self.leaves is None else (self.leaves,)
-        plans = [_plan(facts, each, share) for each, share in itertools.product(leaves, SHARES)]
+        parts = PARTS if self.parts is None else (self.parts,)
+        shares = SHARES if self.share is None else (Fraction(self.share),)
+        fits = [pair for pair in itertools.product(leaves, parts) if pair[0] * pair[1] <= MOST_PARTS]
+        pairs = fits or [(leaves[0], parts[0])]
+        plans = [self._planned(facts, *pair, share) for pair in pairs for share in shares]
         # If no draw tells anything, the fewest leaves with the largest share come nearest to that.
         best = min(plans, key=lambda plan: plan.error)
-        return best if best.error < math.inf else plans[len(SHARES) - 1]
+        return best if best.error < math.inf else plans[len(shares) - 1]
+
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """The options that follow from public facts."""
+        plan, nodes = self.plan(facts), self.nodes(facts)
+        return {
+            "leaves": plan.leaves,
+            "parts": plan.parts,
+            "share": plan.share,
+            "branching": nodes.children,
+        }
 
     def finds_its_way(self, facts: Facts) -> bool:
         """Whether the draws of the edges tell values from no values, and leaf from leaf."""
@@ -125,7 +169,7 @@ class EquiDepth:
     def nodes(self, facts: Facts) -> NodeCounts:
         """The counts of the tree over the leaves."""
         plan = self.plan(facts)
-        return _nodes(facts, plan.leaves, plan.share)
+        return self._counted_nodes(facts, plan.leaves * plan.parts, plan.share)
 
     def check(self, facts: Facts) -> None:
         """Refuse a step that does not fit the bounds, and a budget without such noise."""
@@ -148,10 +192,10 @@ class EquiDepth:
 
     def after(self, drawn: Outcome, ranks: Ranks, facts: Facts) -> CountsLaw:
         """The law of the counts of all nodes over the leaves that were drawn."""
-        below = ranks.below_cells(edges(drawn, self.subcells))
-        leaves: Ints = np.diff(np.concatenate([[0], below, [ranks.size]]))
+        below = ranks.below_cells(np.array(self._ends(drawn, facts)[1:-1], dtype=np.int64))
+        parts: Ints = np.diff(np.concatenate([[0], below, [ranks.size]]))
         nodes = self.nodes(facts)
-        return CountsLaw((), nodes.mechanism.law(nodes.of_leaves(leaves)))
+        return CountsLaw((), nodes.mechanism.law(nodes.of_leaves(parts)))
 
     def counted(self, facts: Facts) -> int:
         """How many integers follow the edges."""
@@ -227,7 +271,7 @@ class EquiDepth:
         half = 1 - (1 - confidence) / 2
         drawn = self._edges.rank_error(self.first(facts), half)
         nodes = self.nodes(facts)
-        leaf = -(-2 * facts.known_size // nodes.leaves) + 2 * drawn
+        leaf = -(-2 * facts.known_size // self.plan(facts).leaves) + 2 * drawn
         nobody = 0 if facts.size_is_public else nodes.total_error(half)
         return min(max(nodes.edge_error(half) + leaf, nobody), MAX_ROWS)
 
@@ -244,8 +288,27 @@ class EquiDepth:
         return outcome[:-number], outcome[-number:]
 
     def _ends(self, drawn: Outcome, facts: Facts) -> list[int]:
-        """The cells before which leaves begin, and the end of the last one."""
-        return [0, *edges(drawn, self.subcells).tolist(), facts.grid.cells]
+        """The cells before which the parts of all leaves begin, and the end of the last one."""
+        return _divided([0, *edges(drawn, self.subcells).tolist(), facts.grid.cells], self.plan(facts).parts)
+
+    def _planned(self, facts: Facts, leaves: int, parts: int, share: Fraction) -> Plan:
+        """The mean error that is expected; infinite if edges may be lost."""
+        size, levels = facts.known_size, leaves.bit_length() - 1
+        # Each node halves its leaves, and has a part of the budget for each level.
+        half = _first(facts, 2, share / levels)
+        fall = float(Recursive().constants(half)[0])
+        least = LAST_WEIGHT if share == SHARES[-1] else LEAST_WEIGHT
+        if fall * size < least * leaves:
+            return Plan(leaves, parts, share, fall, math.inf)
+        noise = MEAN_SIZE * self._counted_nodes(facts, leaves * parts, share).deviation
+        # Inside a part a sample strays from a line as a bridge does; the outer leaves may be far from even.
+        stray = MEAN_SIZE * BRIDGE * math.sqrt(size / (leaves * parts))
+        return Plan(leaves, parts, share, fall, MEASURED * (math.hypot(noise, stray) + size / leaves**2))
+
+    def _counted_nodes(self, facts: Facts, parts: int, share: Fraction) -> NodeCounts:
+        budget = divisible(Recursive(), facts).share(1 - share)
+        own = replace(facts, budget=budget, points=facts.made, several=None)
+        return NodeCounts(own, parts, self.branching)
 
 
 def edges(drawn: Outcome, subcells: int) -> Ints:
@@ -260,6 +323,24 @@ def edges(drawn: Outcome, subcells: int) -> Ints:
     again = np.diff(cells, prepend=-1) == 0
     last = np.diff(cells, append=-1) != 0
     found: Ints = cells + (again & last)
+    return found
+
+
+def _divided(ends: Sequence[int], parts: int) -> list[int]:
+    """The edges of leaves and of their parts: equal ones of where the values of a leaf are taken to lie.
+
+    What is left of a leaf that reaches beyond the values is one of the parts.
+
+    >>> _divided([0, 4, 8, 12, 100], 4)
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 20, 24, 100]
+    """
+    if parts == 1:
+        return list(ends)
+    found = [ends[0]]
+    for (begin, end), (low, high) in zip(itertools.pairwise(ends), _spans(ends), strict=True):
+        before, after = [low] if begin < low else [], [end] if high < end else []
+        equal = parts - len(before) - len(after)
+        found += [*before, *(low + (high - low) * i // equal for i in range(1, equal + 1)), *after]
     return found
 
 
@@ -284,29 +365,10 @@ def _spans(ends: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _plan(facts: Facts, leaves: int, share: Fraction) -> Plan:
-    size, levels = facts.known_size, leaves.bit_length() - 1
-    # Each node halves its leaves, and has a part of the budget for each level.
-    half = _first(facts, 2, share / levels)
-    fall = float(Recursive().constants(half)[0])
-    least = LAST_WEIGHT if share == SHARES[-1] else LEAST_WEIGHT
-    if fall * size < least * leaves:
-        return Plan(leaves, share, fall, math.inf)
-    noise = MEAN_SIZE * _nodes(facts, leaves, share).deviation
-    # Inside a leaf a sample strays from a line as a bridge does; the outer leaves may be far from even.
-    stray = MEAN_SIZE * BRIDGE * math.sqrt(size / leaves)
-    return Plan(leaves, share, fall, MEASURED * (math.hypot(noise, stray) + size / leaves**2))
-
-
 def _first(facts: Facts, leaves: int, share: Fraction) -> Facts:
     budget = divisible(Recursive(), facts).share(share)
     orders = tuple(Fraction(i, leaves) for i in range(1, leaves))
     return replace(facts, budget=budget, orders=orders, points=facts.made, several=None)
-
-
-def _nodes(facts: Facts, leaves: int, share: Fraction) -> NodeCounts:
-    budget = divisible(Recursive(), facts).share(1 - share)
-    return NodeCounts(replace(facts, budget=budget, points=facts.made, several=None), leaves)
 
 
 def _roundest(begin: int, end: int, facts: Facts) -> Fraction:

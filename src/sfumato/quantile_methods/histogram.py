@@ -1,10 +1,10 @@
 """Quantiles from one histogram: the first edge at which a noisy cumulative count passes the target."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sfumato.checks import boolean, keep, whole
 from sfumato.grid import Grid
@@ -37,6 +37,7 @@ class FromHistogram(Scanned):
 
     name: ClassVar[str] = "histogram"
     needs_bounds: ClassVar[bool] = True
+    by_rule: ClassVar[Mapping[str, Any]] = {"steps": MOST_STEPS}
 
     steps: int | None = None
     one_sided: bool = True
@@ -53,14 +54,19 @@ class FromHistogram(Scanned):
         """Whether the number of steps follows from that of the values."""
         return self.steps is None
 
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """The number of steps."""
+        return {"steps": self._number(facts)}
+
+    def _number(self, facts: Facts) -> int:
+        if self.steps is not None:
+            return self.steps
+        size = max(facts.known_size, 3)
+        return min(math.ceil(1.5 * size / math.log(size)), MOST_STEPS)
+
     def cells(self, facts: Facts) -> Grid:
         """The steps: the grid's own points where there are no more of them."""
-        grid = facts.grid
-        if self.steps is not None:
-            wanted = self.steps
-        else:
-            size = max(facts.known_size, 3)
-            wanted = min(math.ceil(1.5 * size / math.log(size)), MOST_STEPS)
+        grid, wanted = facts.grid, self._number(facts)
         return grid if grid.cells <= wanted else Grid(grid.lower, grid.upper, cells=wanted)
 
     def scans(self, facts: Facts) -> list[Scan]:

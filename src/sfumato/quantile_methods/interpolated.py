@@ -2,11 +2,11 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sfumato.checks import keep, whole
 from sfumato.data.line import Line
@@ -47,6 +47,7 @@ class Interpolated(Joint):
     """
 
     name: ClassVar[str] = "interpolated"
+    by_rule: ClassVar[Mapping[str, Any]] = {"drawn": MOST_DRAWN}
 
     drawn: int | None = None
 
@@ -60,10 +61,16 @@ class Interpolated(Joint):
         """Whether the number of orders drawn follows from that of the values."""
         return self.drawn is None
 
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """How many orders are drawn."""
+        return {"drawn": self._number(facts)}
+
+    def _number(self, facts: Facts) -> int:
+        return min(informative(facts) if self.drawn is None else self.drawn, len(facts.orders))
+
     def chosen(self, facts: Facts) -> Facts:
         """The facts with the orders that are drawn."""
-        count = len(facts.orders)
-        most = min(informative(facts) if self.drawn is None else self.drawn, count)
+        count, most = len(facts.orders), self._number(facts)
         # Evenly, and as far from both ends as from each other: an order with few values beyond it would go
         # astray on wide bounds.
         places = sorted({round(Fraction(i * (count + 1), most + 1)) - 1 for i in range(1, most + 1)})

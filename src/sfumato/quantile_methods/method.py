@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -339,11 +339,17 @@ class OnGrid:
     """What methods that answer with points of the grid have in common."""
 
     needs_bounds: ClassVar[bool] = True
+    # The options that are left open by None or "auto", with the longest value of each.
+    by_rule: ClassVar[Mapping[str, Any]] = {}
 
     @property
     def needs_size(self) -> bool:
         """Whether constants or options follow from the number of values."""
         return False
+
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """No option follows from public facts."""
+        return {}
 
     def check(self, facts: Facts) -> None:
         """Refuse a step that does not fit the bounds, before anything is charged."""

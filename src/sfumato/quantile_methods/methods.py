@@ -1,4 +1,8 @@
-"""The table of methods: what a name means where a method is written as text."""
+"""The table of methods: what a name means where a method is written as text.
+
+Beside the protocol `Method`, each has `by_rule`, the options that public facts decide where they are left
+open, and `rule_options`, their values under given facts.
+"""
 
 from dataclasses import fields
 from typing import Any

@@ -55,7 +55,7 @@ class NodeCounts:
     @property
     def depth(self) -> int:
         """The number of levels below the root."""
-        return len(level_sizes(self.leaves, self._children))
+        return len(level_sizes(self.leaves, self.children))
 
     @property
     def number(self) -> int:
@@ -72,7 +72,7 @@ class NodeCounts:
         """The counts of all nodes: the root if it is counted, then level by level, leaves last."""
         levels = [counts]
         for _ in self._sizes[1:]:
-            levels.append(parents_of(levels[-1], self._children))
+            levels.append(parents_of(levels[-1], self.children))
         return np.concatenate(levels[::-1])
 
     def possible(self, outcome: Outcome) -> bool:
@@ -85,7 +85,7 @@ class NodeCounts:
 
         noisy = np.array(outcome, dtype=np.float64)
         levels = np.split(noisy, np.cumsum(self._sizes[::-1])[:-1])[::-1]
-        estimates = consistent(levels, self._children, self._total)
+        estimates = consistent(levels, self.children, self._total)
         size = max(float(estimates[-1].sum()), 0.0) if self._total is None else float(self._total)
         sums = np.cumsum(estimates[0])[:-1]
         inner = isotonic_regression(sums).x if len(sums) else sums
@@ -126,7 +126,7 @@ class NodeCounts:
         For data that are spread evenly, whose share below an edge is the edge's place: then the estimate of
         all records, where it is private, moves the target along.
         """
-        return self.spread * math.sqrt(float(prefix_errors(self.leaves, self._children).rest.mean()))
+        return self.spread * math.sqrt(float(prefix_errors(self.leaves, self.children).rest.mean()))
 
     @property
     def spread(self) -> float:
@@ -142,7 +142,8 @@ class NodeCounts:
         return isinstance(self.mechanism, GaussianMechanism)
 
     @cached_property
-    def _children(self) -> int:
+    def children(self) -> int:
+        """How many children a node has."""
         if self.branching is not None:
             return self.branching
         return best_branching(self.leaves, concentrated=is_concentrated(self.facts, self.noise))
@@ -156,7 +157,7 @@ class NodeCounts:
         level more and would tell less than it costs.
         """
         root = [1] if self.facts.replaces and not self.facts.size_is_public else []
-        return [*level_sizes(self.leaves, self._children), *root]
+        return [*level_sizes(self.leaves, self.children), *root]
 
     @property
     def _total(self) -> int | None:
@@ -171,7 +172,7 @@ class NodeCounts:
     def error(self, order: float, confidence: float) -> float:
         """What noise adds to the distance of any edge from this part of all values, at most."""
         public, counted = self._total is not None, len(self._sizes) > self.depth
-        errors = prefix_errors(self.leaves, self._children)
+        errors = prefix_errors(self.leaves, self.children)
         variance = errors.variance(order, counted=counted, public=public)
         # With a private root the target is estimated too: each order has an error of its own at every edge.
         events = max(self.leaves - 1, 1) * (1 if public else len(self.facts.orders))

@@ -37,7 +37,14 @@ from sfumato.quantile_methods.method import (
     sampling_ranks,
 )
 from sfumato.quantile_methods.methods import read_method
-from sfumato.quantile_methods.resolved import MOST_SAID, Resolved, longest_method, read_resolved
+from sfumato.quantile_methods.resolved import (
+    MOST_SAID,
+    Resolved,
+    longest_method,
+    may_become,
+    read_resolved,
+    with_longest,
+)
 from sfumato.quantile_methods.spacing import (
     calibrate,
     ends,
@@ -149,7 +156,7 @@ class Quantiles(Bounded):
         framed = bool(self._share) or (bool(done.verify) and one)
         on_default = self.step is None and self.bounds is not None
         return (
-            (self.method == done.method or (self.method == "auto" and done.method.needs_bounds))
+            may_become(self.method, done.method)
             and done.frame != "auto"
             and (not done.verify or self._verifies)
             and self._verify in ("auto", done.verify if self._verifies else self._verify)
@@ -298,7 +305,7 @@ class Quantiles(Bounded):
             return self
         facts = self.facts if self._counted is None else self._counted.settled(outcome[0])
         done = replace(
-            self._resolve(facts).framed(facts),
+            self._resolve(facts).completed(facts),
             count=Fraction(0) if self._counted is None else SHARE,
             pure=isinstance(self.row_budget, PureDP),
         )
@@ -311,7 +318,7 @@ class Quantiles(Bounded):
         done = self._resolve(self.facts if self._counted is None else self._counted.settled(MAX_ROWS))
         return replace(
             done,
-            method=longest_method() if self.method == "auto" else self.method,
+            method=longest_method() if self.method == "auto" else with_longest(self.method),
             said="x" * MOST_SAID,
             points=finest,
             frame=Fraction(29, 100) if done.frame and self._share in ("auto", 0) else done.frame,

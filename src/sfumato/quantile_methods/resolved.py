@@ -57,14 +57,18 @@ class Resolved:
         keep(self, **{name: share_of(name, getattr(self, name)) for name in shares})
         boolean("pure", self.pure)
 
-    def framed(self, facts: Facts) -> "Resolved":
-        """The same with the part for the outer orders and their grid under these facts."""
-        whole = self.whole
+    def completed(self, facts: Facts) -> "Resolved":
+        """The same with what follows from these facts: the outer orders, and open options of the method."""
+        whole, done = self.whole, self
         if isinstance(whole, Verified):
             facts, whole = whole.own(facts), whole.method
-        if not isinstance(whole, Framed):
-            return self
-        return replace(self, frame=whole.part(facts), outer=whole.outer(facts).made)
+        if isinstance(whole, Framed):
+            done = replace(self, frame=whole.part(facts), outer=whole.outer(facts).made)
+            facts = whole.own(facts)
+        rules = self.method.rule_options(facts)
+        return replace(
+            done, method=replace(self.method, **{name: rules[name] for name in _open(self.method)})
+        )
 
     @property
     def whole(self) -> Method:
@@ -84,7 +88,27 @@ def read_resolved(given: Any) -> Resolved | None:
 
 def longest_method() -> Any:
     """The method with the longest record, without options of its own."""
-    return max((kind() for kind in METHODS.values()), key=lambda method: len(repr(method)))
+    return max((with_longest(kind()) for kind in METHODS.values()), key=lambda method: len(repr(method)))
+
+
+def with_longest(method: Any) -> Any:
+    """A method with the longest value of each option that is left open."""
+    return replace(method, **{name: method.by_rule[name] for name in _open(method)})
+
+
+def may_become(asked: Any, method: Any) -> bool:
+    """Whether a method is the one that was requested, with values for all options that were left open."""
+    if _open(method):
+        return False
+    if asked == "auto":
+        return bool(method.needs_bounds)
+    if type(asked) is not type(method):
+        return False
+    return bool(replace(asked, **{name: getattr(method, name) for name in _open(asked)}) == method)
+
+
+def _open(method: Any) -> list[str]:
+    return [name for name in method.by_rule if getattr(method, name) in (None, "auto")]
 
 
 def _read(kind: Any, given: Any) -> Any:

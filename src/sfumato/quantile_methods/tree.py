@@ -1,7 +1,7 @@
 """A tree of noisy counts: any number of quantiles, and the whole distribution function, for one price."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -57,6 +57,11 @@ class Tree:
 
     name: ClassVar[str] = "tree"
     needs_bounds: ClassVar[bool] = True
+    by_rule: ClassVar[Mapping[str, Any]] = {
+        "branching": MAX_BRANCHING,
+        "leaves": MAX_LEAVES,
+        "noise": "gaussian",
+    }
 
     branching: int | None = None
     leaves: int | None = None
@@ -73,6 +78,12 @@ class Tree:
     def needs_size(self) -> bool:
         """Whether the number of leaves follows from the number of values."""
         return self.leaves is None
+
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """The shape of the tree, and its noise."""
+        nodes = self._nodes(facts)
+        noise = "gaussian" if nodes.is_gaussian else "laplace"
+        return {"branching": nodes.children, "leaves": self._most(facts), "noise": noise}
 
     def check(self, facts: Facts) -> None:
         """Refuse a budget without such noise, and a number of values that is needed and unknown."""
@@ -202,7 +213,8 @@ class Tree:
         """The mechanism in words."""
         return self._nodes(facts).words
 
-    def _leaves(self, facts: Facts) -> Leaves:
+    def _most(self, facts: Facts) -> int:
+        """How many leaves there are where points are not fewer."""
         most = self.leaves
         if most is None:
             concentrated = is_concentrated(facts, self.noise)
@@ -210,7 +222,10 @@ class Tree:
             most = factor = power if self.branching is None else self.branching
             while most < min(facts.known_size, MOST_BY_SIZE):
                 most *= factor
-        return Leaves.of(facts.grid, min(most, MAX_LEAVES))
+        return min(most, MAX_LEAVES)
+
+    def _leaves(self, facts: Facts) -> Leaves:
+        return Leaves.of(facts.grid, self._most(facts))
 
     def leaf_width(self, facts: Facts) -> int:
         """How many points a leaf has."""

@@ -1,11 +1,11 @@
 """Quantiles of data without known bounds: first crossings over points that grow geometrically."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from sfumato.checks import Number, exact, one_of, positive, shown
 from sfumato.errors import InvalidParameter
@@ -39,6 +39,7 @@ class Unbounded(Scanned):
 
     name: ClassVar[str] = "unbounded"
     needs_bounds: ClassVar[bool] = False
+    by_rule: ClassVar[Mapping[str, Any]] = {"ratio": Fraction(10_999, 9_999)}
 
     ratio: Number | None = None
     unit: Number = 1
@@ -66,6 +67,10 @@ class Unbounded(Scanned):
     def needs_size(self) -> bool:
         """Whether the ratio follows from the number of values."""
         return self.ratio is None
+
+    def rule_options(self, facts: Facts) -> dict[str, Any]:
+        """How fast the points grow."""
+        return {"ratio": self.growth(facts)}
 
     def growth(self, facts: Facts) -> Fraction:
         """The ratio, given or by the rule."""
