@@ -18,7 +18,6 @@ from sfumato.data.ranks import Ranks
 from sfumato.errors import InvalidParameter
 from sfumato.grid import Ints
 from sfumato.privacy import ComposedEvent, PureDP
-from sfumato.quantile_methods import recursive
 from sfumato.quantile_methods.adaptive import AdaptiveLaw, CountsLaw
 from sfumato.quantile_methods.framed import divisible
 from sfumato.quantile_methods.interpolated import STEEPER
@@ -28,10 +27,10 @@ from sfumato.quantile_methods.recursive import Recursive
 from sfumato.quantile_methods.tree_consistency import MAX_BRANCHING
 from sfumato.query import Outcome
 
-# Fewer leaves than 32 leave heaps of equal values in leaves with many others.
-LEAVES = (32, 64, 128, 256, 512, 1024, 2048)
-# Into how many parts each leaf may be divided, and how many parts there may be in all.
-PARTS, MOST_PARTS = (1, 4, 16), 2**13
+LEAVES = (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+# Into how many parts each leaf may be divided, and how many parts there may be in all: fewer leave heaps of
+# equal values in parts with many others.
+PARTS, LEAST_PARTS, MOST_PARTS = (1, 2, 4, 8, 16), 2**5, 2**13
 # The edges and all counts, where nodes have at least four children, as with so many parts.
 MOST_DRAWN = LEAVES[-1] + 4 * MOST_PARTS // 3
 # The parts of the budget that may draw the edges.
@@ -39,11 +38,15 @@ SHARES = tuple(Fraction(part, 8) for part in (1, 2, 3, 4))
 # The log weight that a draw loses, at least, when it misplaces all values of a leaf: so much also tells edges
 # apart where bounds are vague. With the largest share less will do, because nothing more can be bought.
 LEAST_WEIGHT, LAST_WEIGHT = 4, 3
+# The same for a quarter of all values, so that no edge is drawn where there are none.
+LEAST_SEEN = 12
 # Counts are made consistent, and increase: the errors that benchmarks/quantile_grid.py measures are this part
 # of those of the sums alone.
 MEASURED = 0.85
 # A leaf with so many times as many values as the others holds a heap of equal ones.
 HEAPED = 2.5
+# What is lost beyond the outer edges, however many parts leaves have, as a part of what is lost with one.
+LOST = 1 / 64
 # The standard deviations by which noise may exceed that.
 NOISE = 3
 
@@ -138,7 +141,11 @@ class EquiDepth:
         leaves = LEAVES if self.leaves is None else (self.leaves,)
         parts = PARTS if self.parts is None else (self.parts,)
         shares = SHARES if self.share is None else (Fraction(self.share),)
-        fits = [pair for pair in itertools.product(leaves, parts) if pair[0] * pair[1] <= MOST_PARTS]
+        fits = [
+            pair
+            for pair in itertools.product(leaves, parts)
+            if LEAST_PARTS <= pair[0] * pair[1] <= MOST_PARTS
+        ]
         pairs = fits or [(leaves[0], parts[0])]
         plans = [self._planned(facts, *pair, share) for pair in pairs for share in shares]
         # If no draw tells anything, the fewest leaves with the largest share come nearest to that.
@@ -157,8 +164,7 @@ class EquiDepth:
 
     def finds_its_way(self, facts: Facts) -> bool:
         """Whether the draws of the edges tell values from no values, and leaf from leaf."""
-        plan = self.plan(facts)
-        return plan.error < math.inf and plan.fall * facts.known_size / 4 >= recursive.LEAST_WEIGHT
+        return self.plan(facts).error < math.inf
 
     def first(self, facts: Facts) -> Facts:
         """The facts for the draw of the edges."""
@@ -298,12 +304,14 @@ class EquiDepth:
         half = _first(facts, 2, share / levels)
         fall = float(Recursive().constants(half)[0])
         least = LAST_WEIGHT if share == SHARES[-1] else LEAST_WEIGHT
-        if fall * size < least * leaves:
+        if fall * size < max(least * leaves, 4 * LEAST_SEEN):
             return Plan(leaves, parts, share, fall, math.inf)
-        noise = MEAN_SIZE * self._counted_nodes(facts, leaves * parts, share).deviation
-        # Inside a part a sample strays from a line as a bridge does; the outer leaves may be far from even.
+        noise = MEASURED * MEAN_SIZE * self._counted_nodes(facts, leaves * parts, share).deviation
+        # Inside a part a sample strays from a line as a bridge does.
         stray = MEAN_SIZE * BRIDGE * math.sqrt(size / (leaves * parts))
-        return Plan(leaves, parts, share, fall, MEASURED * (math.hypot(noise, stray) + size / leaves**2))
+        # Values of the outer leaves may be far from even, and parts follow them.
+        lost = size / leaves**2 * (1 / parts**2 + LOST)
+        return Plan(leaves, parts, share, fall, math.hypot(noise, stray) + lost)
 
     def _counted_nodes(self, facts: Facts, parts: int, share: Fraction) -> NodeCounts:
         budget = divisible(Recursive(), facts).share(1 - share)
