@@ -43,10 +43,10 @@ LEAST_SEEN = 12
 # Counts are made consistent, and increase: the errors that benchmarks/quantile_grid.py measures are this part
 # of those of the sums alone.
 MEASURED = 0.85
-# A leaf with so many times as many values as the others holds a heap of equal ones.
-HEAPED = 2.5
 # What is lost beyond the outer edges, however many parts leaves have, as a part of what is lost with one.
 LOST = 1 / 64
+# A part with so many times as many values as the others holds a heap of equal ones.
+HEAPED = 2.5
 # The standard deviations by which noise may exceed that.
 NOISE = 3
 
