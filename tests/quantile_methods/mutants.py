@@ -284,13 +284,16 @@ def whole_budget_for_the_nodes(method: EquiDepth, facts: Any) -> Any:
 
 
 def parts_of_the_values(method: EquiDepth, drawn: Any, ranks: Any, facts: Any) -> Any:
-    """A part begins where the values do, and not where what was drawn says."""
-    nodes = method.nodes(facts)
-    first = int(ranks.positions(1, 1)[0]) if ranks.size else 0
-    edges = np.maximum(method._ends(drawn, facts)[1:-1], first)
-    below = ranks.below_cells(np.array(edges, dtype=np.int64))
-    parts = np.diff(np.concatenate([[0], below, [ranks.size]]))
-    return CountsLaw((), nodes.mechanism.law(nodes.of_leaves(parts)))
+    """Leaves as they were drawn, whose parts hold about equally many values."""
+    nodes, ends, parts = method.nodes(facts), method._ends(drawn, facts), method.plan(facts).parts
+    for place in range(1, nodes.leaves):
+        first = place // parts * parts
+        if place > first and ranks.size:
+            rank = max(math.ceil(Fraction(place, nodes.leaves) * ranks.size), 1)
+            ends[place] = min(max(int(ranks.positions(rank, rank)[0]), ends[first]), ends[first + parts])
+    below = ranks.below_cells(np.array(ends[1:-1], dtype=np.int64))
+    counts = np.diff(np.concatenate([[0], below, [ranks.size]]))
+    return CountsLaw((), nodes.mechanism.law(nodes.of_leaves(counts)))
 
 
 def equi_depth(relation: str, leaves: int = 4, parts: int = 1, **others: Any) -> Callable[[], None]:

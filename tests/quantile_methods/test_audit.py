@@ -255,6 +255,7 @@ NAMES = [
     "the share that draws edges is not taken from the counts of leaves",
     "the share that draws edges is not taken from the counts of leaves, under a rho",
     "leaves at the true ranks",
+    "parts of leaves that follow the values",
 ]
 
 

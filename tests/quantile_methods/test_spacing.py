@@ -337,7 +337,7 @@ def test_a_verified_release_has_slopes_of_what_was_drawn(make, facts):
 
 def test_where_slopes_tell_nothing_they_are_refused_in_plain_words():
     given = {"bounds": (0, 100), "epsilon": 100, "nulls": "lower", "verify": 0}
-    many = sf.quantiles(VALUES, np.linspace(0.1, 0.9, 200), **given)
+    many = sf.quantiles(VALUES, np.linspace(0.1, 0.9, 200), method="recursive", **given)
     refused = {
         "one quantile cannot tell": median(interval_share=0),
         "so few values": deciles(VALUES[:20]),
