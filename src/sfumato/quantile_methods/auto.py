@@ -20,7 +20,7 @@ from sfumato.quantile_methods.verified import Verified, verified_rest
 
 # Beyond this many orders a joint draw takes seconds.
 MOST_JOINT = 256
-# Fewer orders are drawn as well as counted, and leave outcomes short.
+# For fewer orders the intervals of counts are about twice as wide as verified ones, and outcomes stay short.
 LEAST_EQUI_DEPTH = 32
 # A tree is trusted where each of its leaves is one point: inside a leaf of several points the data can be
 # anywhere, and on vague bounds nearly all of them are in a few leaves.
